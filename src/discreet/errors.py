@@ -1,0 +1,40 @@
+"""Everything that discreet raises or warns about.
+
+::
+
+    Exception
+    └── DiscreetError             whatever discreet raises on purpose
+        ├── InvalidInput          an argument is not what it should be (also a ValueError)
+        ├── BudgetExceeded        the request needs more privacy budget than it was given
+        └── CorruptRelease        a file is not a release, or not the one that was written
+    UserWarning
+    ├── NotPrivateWarning         this object was made with a test source of noise
+    └── PrivacyLeakWarning        what you are about to do would void a guarantee
+
+Messages name public parameters only: no message carries a value that was computed from private
+rows.
+"""
+
+
+class DiscreetError(Exception):
+    """Base of every exception that discreet raises on purpose."""
+
+
+class InvalidInput(DiscreetError, ValueError):  # noqa: N818 (the name says what happened)
+    """An argument has the wrong type, shape or range; the message names it and what it got."""
+
+
+class BudgetExceeded(DiscreetError):  # noqa: N818
+    """The request cannot be met within the privacy budget that it was given."""
+
+
+class CorruptRelease(DiscreetError):  # noqa: N818
+    """A released file is truncated, altered, or not a release at all."""
+
+
+class NotPrivateWarning(UserWarning):
+    """An object was made with a test source of noise and protects nobody."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """An action is about to void, or has voided, a privacy guarantee."""

@@ -1,0 +1,116 @@
+"""The one door to randomness.
+
+Every noise law draws its bits from an `Entropy`. The default, `SystemEntropy`, is AES-256-CTR
+under a key from the operating system; there is no way to seed it and no fallback. Deterministic
+sources for tests live in `discreet.testing` and say `private = False`.
+"""
+
+import abc
+import os
+import threading
+from collections.abc import Callable
+from typing import ClassVar, final
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+
+Words = NDArray[np.uint64]
+Integers = NDArray[np.int64]
+
+_ZEROS = bytes(1 << 19)
+
+
+class Entropy(abc.ABC):
+    """A source of uniform 64-bit words.
+
+    Attributes:
+        private: whether noise drawn from this source protects anybody. Only `SystemEntropy` does.
+    """
+
+    private: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def words(self, count: int) -> Words:
+        """Return `count` independent uniform words, shape (count,)."""
+
+    def realise(self, sampler: "Callable[[int, Entropy], Integers]", count: int) -> Integers:
+        """Return `count` draws of a law, given its sampler: the place where a source may refuse
+        to be random (`discreet.testing.Silent`), so that no sampler needs to know about it.
+        """
+        return sampler(count, self)
+
+
+class KeyStream:
+    """AES-256-CTR as words: encrypts zeros under a 32-byte key, from counter zero on."""
+
+    def __init__(self, key: bytes) -> None:
+        self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+
+    def words(self, count: int) -> Words:
+        """Return the next `count` words of the stream (little-endian on every machine)."""
+        block = np.empty(count, dtype="<u8")
+        view = memoryview(block).cast("B")
+        for start in range(0, len(view), len(_ZEROS)):
+            part = view[start : start + len(_ZEROS)]
+            self._encryptor.update_into(memoryview(_ZEROS)[: len(part)], part)
+        return block.astype(np.uint64, copy=False)
+
+
+class _Forks:
+    """Counts the forks that this process descends from, so that no stream survives one."""
+
+    count = 0
+
+    @classmethod
+    def notice(cls) -> None:
+        cls.count += 1
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_Forks.notice)
+
+
+@final
+class SystemEntropy(Entropy):
+    """Cryptographic randomness, keyed by the operating system. The default everywhere.
+
+    Each thread of each process has its own stream under its own key, so draws need no lock, and
+    a child process starts anew instead of repeating its parent. It cannot be seeded, subclassed,
+    pickled or copied.
+    """
+
+    private: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._thread = threading.local()
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("SystemEntropy is the only private source and cannot be subclassed.")
+
+    def __reduce__(self) -> str:
+        raise TypeError("SystemEntropy holds key material and is never pickled or copied.")
+
+    def __repr__(self) -> str:
+        return "SystemEntropy()"
+
+    def words(self, count: int) -> Words:
+        """Return `count` fresh uniform words, shape (count,)."""
+        # The process number catches a fork that bypassed Python; the count catches a process
+        # number that was used again.
+        home = (os.getpid(), _Forks.count)
+        if getattr(self._thread, "home", None) != home:
+            self._thread.stream = KeyStream(_operating_system_key())
+            self._thread.home = home
+        stream: KeyStream = self._thread.stream
+        return stream.words(count)
+
+
+def _operating_system_key() -> bytes:
+    """Return 32 bytes from the operating system; without them there is no noise and no release."""
+    try:
+        return os.urandom(32)
+    except NotImplementedError as error:
+        raise DiscreetError("The operating system offers no randomness.") from error

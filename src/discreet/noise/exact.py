@@ -1,0 +1,99 @@
+"""Real numbers to any precision, and uniform numbers compared with them bit by bit.
+
+A sampler is exact if every decision "is the uniform U below the real number p?" is taken as if
+both had infinitely many digits. Here p is enclosed by rational bounds that can be made as narrow
+as needed, and U starts as one 64-bit word and grows by a word whenever the bounds do not decide.
+Nearly every decision is taken on the first word; nothing here trusts a floating-point function:
+`decimal` rounds exp and ln correctly.
+"""
+
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.noise.entropy import Entropy, Words
+
+Bounds = tuple[Fraction, Fraction]
+WORD_BITS = 64
+
+
+def decimal_context(digits: int) -> Context:
+    """A decimal context of its own (no caller's context can change the result)."""
+    return Context(prec=digits, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+
+
+def to_decimal(value: Fraction, context: Context) -> Decimal:
+    """Return `value` rounded to the context: relative error at most 10^(1-prec)."""
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def exp_bounds(exponent: Fraction, digits: int) -> Bounds:
+    """Return rationals below and above exp(exponent), for |exponent| < 10^6.
+
+    With argument error |x|·10^(1-prec) and a correctly rounded exp, the relative error is at most
+    (|x|·e + 1)·10^(1-prec); the slack below is larger, and about 10^-digits.
+    """
+    context = decimal_context(digits + 12)
+    value = Fraction(to_decimal(exponent, context).exp(context))
+    slack = value * (abs(exponent) + 1) / 10 ** (digits + 10)
+    return value - slack, value + slack
+
+
+class Probability:
+    """An irrational number in (0, 1), given by bounds that narrow with the number of digits."""
+
+    def __init__(self, bounds: Callable[[int], Bounds]) -> None:
+        self._bounds = bounds
+        self._floors: dict[int, int] = {}
+
+    def floor(self, words: int) -> int:
+        """Return ⌊p·2^(64·words)⌋, certified: both bounds must give the same integer."""
+        if words not in self._floors:
+            bits = digits = WORD_BITS * words
+            low, high = self._bounds(digits)
+            while int(low * 2**bits) != int(high * 2**bits):
+                digits *= 2
+                low, high = self._bounds(digits)
+            self._floors[words] = int(low * 2**bits)  # two threads would write the same
+        return self._floors[words]
+
+    def exceeds(self, words: Words, entropy: Entropy) -> NDArray[np.bool_]:
+        """Return, for each word, whether p exceeds the uniform number that starts with it.
+
+        A Bernoulli(p) draw for each word, exactly: where the word equals the first 64 bits of p
+        (once in 2^64) more bits of both are compared.
+        """
+        first = np.uint64(self.floor(1))
+        below = words < first
+        for index in np.flatnonzero(words == first):
+            below[index] = self.exceeds_one(Uniform(int(words[index]), entropy))
+        return below
+
+    def exceeds_one(self, uniform: "Uniform") -> bool:
+        """Return whether p exceeds `uniform`, which grows until that is decided."""
+        while uniform.value == self.floor(uniform.words):
+            uniform.extend()
+        return uniform.value < self.floor(uniform.words)
+
+
+class Uniform:
+    """A uniform number in [0, 1) of which only the first words have been drawn so far."""
+
+    def __init__(self, first_word: int, entropy: Entropy) -> None:
+        self.value = first_word
+        self.words = 1
+        self._entropy = entropy
+
+    def extend(self) -> None:
+        """Draw the next 64 bits."""
+        self.value = (self.value << WORD_BITS) | int(self._entropy.words(1)[0])
+        self.words += 1
+
+    @property
+    def bounds(self) -> Bounds:
+        """The interval that the number is known to lie in."""
+        unit = 1 << (WORD_BITS * self.words)
+        return Fraction(self.value, unit), Fraction(self.value + 1, unit)

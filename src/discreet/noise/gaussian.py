@@ -1,0 +1,169 @@
+"""The rounded Gaussian, drawn exactly.
+
+A half-normal number Y is drawn as slab + offset: slab k = 0, 1, 2, ... with weight e^(-k²/2), offset
+X uniform in [0, 1), accepted with probability e^(-X(2k+X)/2); the weights multiply to e^(-(k+X)²/2)
+(Karney, ACM TOMS 2016, Algorithm N, with its first two steps done by one table). No step needs more
+than comparisons of uniform numbers with known reals, so float64 may decide all those that are not
+close, and the rest are decided by rational arithmetic on as many bits as it takes.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from discreet import _validate
+from discreet.noise.entropy import Entropy, Integers, Words
+from discreet.noise.exact import Bounds, Probability, Uniform, exp_bounds
+from discreet.noise.law import LARGEST_SCALE, SMALLEST_SCALE, IntegerLaw
+
+# float64 computes the acceptance probability with an error below 2^-45 (three roundings of an
+# argument below 2^5, and an exponential good to a few ulps). The margin leaves a factor of 8,000.
+_ACCEPTANCE_MARGIN = 2.0**-32
+
+# σ·(k + X) in float64: X is cut to 53 bits (2^-53), k + X < 16 is rounded (2^-50), the product is
+# rounded (2^-49 σ). Together below 2^-48 σ.
+_ROUNDING_MARGIN = 2.0**-47
+
+_ACCEPTED = 0.71  # √(π/2) / Σ_k e^(-k²/2), how many candidates survive
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundedGaussian(IntegerLaw):
+    """The nearest integer to a normal number N(0, σ²).
+
+    Rounding is post-processing: added to an integer vector of L2 sensitivity Δ it has exactly the
+    (ε, δ) of the continuous Gaussian mechanism, `accounting.gaussian_epsilon(sigma=σ, ...)`.
+    `docs/privacy.md`, "Rounded Gaussian".
+
+    Attributes:
+        sigma: σ before rounding, in lattice units, from 0.5 to 2^40.
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        sigma = _validate.real("sigma", self.sigma, at_least=SMALLEST_SCALE, at_most=LARGEST_SCALE)
+        object.__setattr__(self, "sigma", sigma)
+
+    def _batch(self, wanted: int, entropy: Entropy) -> Integers:
+        count = int(wanted / _ACCEPTED) + 16
+        slabs, offsets, coins = entropy.words(3 * count).reshape(3, count)
+        magnitude, accepted = self._candidates(slabs, offsets, coins, entropy)
+        magnitude = magnitude[accepted]
+        sign = 1 - 2 * (entropy.words(len(magnitude)) & np.uint64(1)).astype(np.int64)
+        return magnitude * sign
+
+    def _candidates(
+        self, slabs: Words, offsets: Words, coins: Words, entropy: Entropy
+    ) -> tuple[Integers, NDArray[np.bool_]]:
+        """Return round(σ·Y) for each candidate, and whether the candidate is accepted."""
+        table = _slab_table()
+        slab = np.searchsorted(table, slabs, side="right")
+        tied = table[np.minimum(np.maximum(slab - 1, 0), len(table) - 1)] == slabs
+        offset, coin = _unit(offsets), _unit(coins)
+        density = np.exp(-0.5 * offset * (2 * slab + offset))
+        accepted = coin < density
+        unclear = tied | (np.abs(coin - density) < _ACCEPTANCE_MARGIN)
+
+        scaled = self.sigma * (slab + offset)
+        nearest = np.rint(scaled)
+        magnitude = nearest.astype(np.int64)
+        near_tie = 0.5 - np.abs(scaled - nearest) < self.sigma * _ROUNDING_MARGIN
+
+        for index in np.flatnonzero(accepted & near_tie & ~unclear):
+            x = Uniform(int(offsets[index]), entropy)
+            magnitude[index] = self._round_exactly(int(slab[index]), x)
+        for index in np.flatnonzero(unclear):
+            k = _exact_slab(Uniform(int(slabs[index]), entropy))
+            x = Uniform(int(offsets[index]), entropy)
+            accepted[index] = _exactly_accepted(k, x, Uniform(int(coins[index]), entropy))
+            magnitude[index] = self._round_exactly(k, x)
+        return magnitude, accepted
+
+    def _round_exactly(self, slab: int, offset: Uniform) -> int:
+        """Return the integer nearest to σ·(slab + offset), extending the offset until it is clear."""
+        sigma = Fraction(self.sigma)
+        while True:
+            low, high = (math.floor(sigma * (slab + end) + Fraction(1, 2)) for end in offset.bounds)
+            if low == high:
+                return low
+            offset.extend()
+
+    @property
+    def variance(self) -> float:
+        """σ² + 1/12 + a correction that matters only for σ < 1 (Poisson summation, 20 terms)."""
+        k = np.arange(1, 21)
+        wave = np.where(k % 2, -1.0, 1.0) * np.exp(-2 * (math.pi * self.sigma * k) ** 2)
+        correction = wave * (4 * self.sigma**2 + 1 / (math.pi * k) ** 2)
+        return self.sigma**2 + 1 / 12 + float(correction.sum())
+
+    def pmf(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return Φ((|z| + ½)/σ) - Φ((|z| - ½)/σ) for each of the given integers."""
+        z = np.abs(np.asarray(values, dtype=np.float64)) / self.sigma
+        half = 0.5 / self.sigma
+        if self.sigma > 1e3:
+            # The difference of two nearly equal numbers; its series has error O(σ^-4).
+            curvature = (z**2 - 1) * half**2 / 6
+            density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+            return np.asarray(2 * half * density * (1 + curvature))
+        return np.asarray(special.ndtr(-(z - half)) - special.ndtr(-(z + half)))
+
+
+def _unit(words: Words) -> NDArray[np.float64]:
+    """Return the first 53 bits of each word as a float64 in [0, 1), exactly."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+@cache
+def _below_slab(k: int) -> Probability:
+    """Pr[slab ≤ k] for weights e^(-j²/2), j ≥ 0."""
+
+    def bounds(digits: int) -> Bounds:
+        last = k + 2
+        while last**2 < 5 * digits:  # e^(-last²/2) is then below 10^-digits
+            last += 1
+        weights = [exp_bounds(Fraction(-j * j, 2), digits) for j in range(last)]
+        tail = 2 * exp_bounds(Fraction(-last * last, 2), digits)[1]
+        low_head, high_head = (sum(w[side] for w in weights[: k + 1]) for side in (0, 1))
+        low_rest, high_rest = (sum(w[side] for w in weights[k + 1 :]) for side in (0, 1))
+        return (
+            Fraction(low_head / (low_head + high_rest + tail)),
+            Fraction(high_head / (high_head + low_rest)),
+        )
+
+    return Probability(bounds)
+
+
+@cache
+def _slab_table() -> Words:
+    """The first 64 bits of Pr[slab ≤ k], up to the k that leaves nothing for the 64th bit."""
+    floors = [_below_slab(k).floor(1) for k in range(16)]
+    return np.array(sorted(set(floors)), dtype=np.uint64)
+
+
+def _exact_slab(uniform: Uniform) -> int:
+    """Return the slab that a uniform number falls into."""
+    k = 0
+    while not _below_slab(k).exceeds_one(uniform):
+        k += 1
+    return k
+
+
+def _exactly_accepted(k: int, offset: Uniform, coin: Uniform) -> bool:
+    """Return whether coin < e^(-offset·(2k + offset)/2), extending both until that is decided."""
+    while True:
+        near, far = offset.bounds
+        low, _ = exp_bounds(-far * (2 * k + far) / 2, 20 * offset.words + 20)
+        _, high = exp_bounds(-near * (2 * k + near) / 2, 20 * offset.words + 20)
+        least, most = coin.bounds
+        if most <= low:
+            return True
+        if least >= high:
+            return False
+        offset.extend()
+        coin.extend()

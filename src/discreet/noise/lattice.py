@@ -1,0 +1,163 @@
+"""Fixed-point integers: rounding, exact clipping, exact products.
+
+A privacy proof speaks about the numbers that the machine adds. Here they are integers, so sums do
+not depend on the order of rows, on chunking or on the number of workers, and a norm bound holds
+exactly. Everything is row by row, to the bit: a row gives the same integers alone or in any batch.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import _validate
+from discreet.errors import InvalidInput
+from discreet.noise.entropy import Integers
+
+# float64 holds every integer up to 2^53, so a product of integer matrices whose partial sums stay
+# within it is exact in any order of summation.
+_EXACT_FLOAT = 2**53
+_LARGEST_SQUARED_NORM = 2**62
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lattice:
+    """The grid of multiples of 2^-bits. One lattice unit is one step of it."""
+
+    bits: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "bits", _validate.whole("bits", self.bits, at_least=0, at_most=52)
+        )
+
+    @property
+    def step(self) -> float:
+        """The distance between neighbouring grid points, a power of two."""
+        return 2.0**-self.bits
+
+    def units(self, length: float) -> int:
+        """Return how many whole lattice units fit into a (public) length, exactly."""
+        return math.floor(Fraction(_validate.real("length", length, at_least=0)) * 2**self.bits)
+
+    def round(self, values: ArrayLike) -> Integers:
+        """Return the nearest grid point of each value, in lattice units (ties to even)."""
+        scaled = np.ldexp(_finite("values", values), self.bits)
+        if np.any(np.abs(scaled) > 2.0**62):
+            raise InvalidInput(f"Expected values to fit a lattice of bits={self.bits}.")
+        return np.rint(scaled).astype(np.int64)
+
+    def to_real(self, integers: Integers) -> NDArray[np.float64]:
+        """Return the real numbers that lattice units stand for."""
+        return np.ldexp(integers.astype(np.float64), -self.bits)
+
+    def clip_rows(self, rows: ArrayLike, *, norm: float) -> Integers:
+        """Round rows to the grid so that the L2 norm of each integer row is at most `norm`.
+
+        Args:
+            rows: real numbers, shape (..., d); any finite size.
+            norm: the public bound, in real units.
+
+        Returns:
+            Integers, shape (..., d), with Σ z² ≤ ⌊norm·2^bits⌋² exactly.
+        """
+        values = _finite("rows", rows)
+        radius = self.units(norm)
+        room = _coordinate_limit(values.shape[-1]).bit_length() - 1  # coordinates up to 2^room fit
+        if not 1 <= radius <= 2 ** (room - 1):
+            _validate.reject("norm", norm, f"1 to 2^{room - 1} units of a lattice of {self.bits} bits")
+        # A row too large for int64 is first halved as often as needed, which keeps its direction.
+        largest = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
+        halvings = np.maximum(np.frexp(largest)[1] + self.bits - room, 0)
+        integers = np.rint(np.ldexp(values, self.bits - halvings)).astype(np.int64)
+        return clip_integer_rows(integers, radius=radius)
+
+
+def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
+    """Shrink each integer row whose L2 norm exceeds `radius`; rows within it stay as they are.
+
+    The result has Σ z² ≤ radius² exactly: the factor is radius/‖z‖ less 2^-48, which is more than
+    its four roundings of 2^-53 can add, and cutting towards zero only shrinks.
+
+    Args:
+        rows: integers, shape (..., d), with d·max(z²) ≤ 2^62.
+        radius: the public bound, in lattice units.
+    """
+    radius = _validate.whole("radius", radius, at_least=0, at_most=2**31)
+    limit = _coordinate_limit(rows.shape[-1])
+    if rows.dtype != np.int64:
+        _validate.reject("rows.dtype", rows.dtype, "int64")
+    if np.any(rows > limit) or np.any(rows < -limit):
+        raise InvalidInput(f"Expected the coordinates of rows to be at most {limit} in magnitude.")
+    squared = np.sum(rows * rows, axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        factor = radius / np.sqrt(squared.astype(np.float64)) * (1 - 2.0**-48)
+    shrunk = np.trunc(rows * np.minimum(factor, 1.0)).astype(np.int64)
+    return np.where(squared > radius**2, shrunk, rows)
+
+
+def exact_product(
+    left: NDArray[np.generic],
+    right: NDArray[np.generic],
+    *,
+    left_bound: int,
+    right_bound: int,
+) -> Integers:
+    """Return the matrix product of two integer-valued matrices, exactly, as int64.
+
+    Args:
+        left: shape (m, n), integers stored as float64 or as any integer type.
+        right: shape (n, c), likewise.
+        left_bound: public bound on the magnitude of the entries of `left`.
+        right_bound: public bound on the magnitude of the entries of `right`.
+
+    Each entry is a sum of n terms; they are added by float64 BLAS in chunks of so few terms that
+    Σ|a·b| ≤ left_bound·right_bound·chunk ≤ 2^53 before anything is multiplied, and the chunks are
+    added in int64 with an overflow check.
+    """
+    term = _validate.whole("left_bound", left_bound, at_least=1) * _validate.whole(
+        "right_bound", right_bound, at_least=1
+    )
+    if term > _EXACT_FLOAT:
+        _validate.reject("left_bound * right_bound", term, "at most 2^53")
+    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
+        shapes = f"{left.shape} and {right.shape}"
+        raise InvalidInput(f"Expected shapes (m, n) and (n, c), got {shapes}.")
+    chunk = _EXACT_FLOAT // term
+    total = np.zeros((left.shape[0], right.shape[1]), dtype=np.int64)
+    for start in range(0, left.shape[1], chunk):
+        a = _integers_as_floats("left", left[:, start : start + chunk], left_bound)
+        b = _integers_as_floats("right", right[start : start + chunk], right_bound)
+        total = checked_add(total, (a @ b).astype(np.int64))
+    return total
+
+
+def checked_add(left: Integers, right: Integers) -> Integers:
+    """Return the elementwise sum of int64 arrays, or raise `InvalidInput` where it would wrap."""
+    total = left + right
+    if np.any(((left ^ total) & (right ^ total)) < 0):  # both summands have the other sign
+        raise InvalidInput("Expected the exact sums to fit int64: use a coarser lattice.")
+    return total
+
+
+def _coordinate_limit(width: int) -> int:
+    """Return the largest coordinate whose square, `width` times, still fits 2^62."""
+    return math.isqrt(_LARGEST_SQUARED_NORM // max(width, 1))
+
+
+def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return `values` as float64, at least one-dimensional, if all of them are finite."""
+    array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if not np.all(np.isfinite(array)):
+        raise InvalidInput(f"Expected {name} to have no NaN and no infinity.")
+    return array
+
+
+def _integers_as_floats(name: str, values: NDArray[np.generic], bound: int) -> NDArray[np.float64]:
+    """Return `values` as float64 if they are integers within ±bound."""
+    floats = values.astype(np.float64, copy=False)
+    if not np.all(np.abs(floats) <= bound) or not np.all(floats == np.rint(floats)):
+        raise InvalidInput(f"Expected {name} to hold integers between -{bound} and {bound}.")
+    return floats

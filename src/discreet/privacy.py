@@ -1,0 +1,105 @@
+"""What is promised: small frozen values that print as sentences.
+
+`Privacy` is a number pair with its neighbouring relation; `Guarantee` adds whom it protects and
+what it covers.
+"""
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from enum import StrEnum
+
+from discreet import _validate
+from discreet.errors import InvalidInput
+
+
+class Neighbours(StrEnum):
+    """Which two data sets must be hard to tell apart.
+
+    Under `ADD_REMOVE` one unit is present or absent, so the number of units is private. Under
+    `REPLACE` one unit is exchanged for another, so the number of units is public. The same noise
+    gives different guarantees under the two: never compare or compose across them.
+    """
+
+    ADD_REMOVE = "add_remove"
+    REPLACE = "replace"
+
+    @property
+    def change(self) -> str:
+        """What happens to one unit between two neighbouring data sets, as a participle."""
+        return {"add_remove": "added or removed", "replace": "replaced by another"}[self.value]
+
+    @classmethod
+    def parse(cls, value: object) -> "Neighbours":
+        """Return the relation that `value` names, or raise `InvalidInput`."""
+        try:
+            return cls(value)  # type: ignore[arg-type]  # StrEnum itself rejects what it does not know
+        except ValueError:
+            _validate.reject("neighbours", value, f"one of {[str(known) for known in cls]}")
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """(ε, δ)-differential privacy under one neighbouring relation.
+
+    For all neighbouring data sets D, D' and every set of outputs S:
+    Pr[M(D) ∈ S] ≤ e^ε · Pr[M(D') ∈ S] + δ.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        epsilon = _validate.real("epsilon", self.epsilon, at_least=0)
+        delta = _validate.real("delta", self.delta, at_least=0, at_most=1)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+
+    def covers(self, spent: "Privacy") -> bool:
+        """Whether a mechanism that spends `spent` also satisfies this."""
+        if self.neighbours is not spent.neighbours:
+            raise InvalidInput(
+                f"Expected one neighbouring relation, got {self.neighbours} and {spent.neighbours}."
+            )
+        return spent.epsilon <= self.epsilon and spent.delta <= self.delta
+
+    def __str__(self) -> str:
+        return (
+            f"(ε = {_rounded_up(self.epsilon)}, δ = {_rounded_up(self.delta)})-differentially "
+            f"private when one record is {self.neighbours.change}"
+        )
+
+
+@dataclass(frozen=True)
+class Guarantee(Privacy):
+    """A `Privacy` with whom it protects (`unit`) and what it covers (`scope`).
+
+    Attributes:
+        unit: what one record is, for instance "row" or "customer".
+        scope: what may be given away under the promise, for instance "the whole release".
+    """
+
+    unit: str
+    scope: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("unit", "scope"):
+            text = getattr(self, name)
+            if not isinstance(text, str) or not text.strip():
+                _validate.reject(name, text, "a non-empty description")
+
+    def __str__(self) -> str:
+        return (
+            f"If any one {self.unit} had been {self.neighbours.change}, nothing that {self.scope} "
+            f"can show would be more than e^ε = {_rounded_up(math.exp(min(self.epsilon, 700)))} "
+            f"times as likely, but for an additional chance of δ = {_rounded_up(self.delta)} "
+            f"(ε = {_rounded_up(self.epsilon)}, {self.neighbours} neighbours)."
+        )
+
+
+def _rounded_up(value: float) -> str:
+    """Four significant digits, never below the value: a printed promise must not be too good."""
+    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(value).normalize():g}"
