@@ -1,0 +1,215 @@
+"""What a mechanism is, as far as privacy goes; its analysis lives in `loss` and `compose`.
+
+A `Mechanism` is noise of a known law added to a quantity of known sensitivity under a named
+neighbouring relation. It knows its exact trade-off δ(ε) for the worst pair of neighbours. All four
+laws are symmetric and log-concave, so the worst pair is a shift by the whole sensitivity in one
+coordinate, and both directions of the comparison are the same (`docs/privacy.md`).
+"""
+
+import abc
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from discreet import _validate
+from discreet import noise as laws
+from discreet.accounting.gaussian import Floats, hockey_sticks
+from discreet.noise.law import SMALLEST_SCALE
+from discreet.privacy import Neighbours
+
+# δ(ε) of a Gaussian this many standard deviations out is below 1e-43, far below any δ in use.
+_GAUSSIAN_REACH = 14.0
+
+
+class Mechanism(abc.ABC):
+    """Additive noise, described for the accountant. Frozen."""
+
+    neighbours: Neighbours
+
+    @property
+    @abc.abstractmethod
+    def spread(self) -> float:
+        """The size of a typical privacy loss; it sets the resolution of the analysis."""
+
+    @property
+    @abc.abstractmethod
+    def largest_loss(self) -> float:
+        """Finite privacy losses lie within ± this (for a Gaussian, up to negligible mass)."""
+
+    @abc.abstractmethod
+    def hockey_stick(self, epsilons: Floats) -> Floats:
+        """Return the exact δ(ε) for each ε in ±largest_loss."""
+
+    @abc.abstractmethod
+    def with_noise_times(self, factor: float) -> Self:
+        """Return the same mechanism with its noise scale multiplied by `factor`."""
+
+    @property
+    def infinite_loss(self) -> float:
+        """The probability of an output that rules out the neighbour altogether: δ(∞)."""
+        return 0.0
+
+    @property
+    def least_factor(self) -> float:
+        """The smallest factor that `with_noise_times` takes."""
+        return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Mechanism):
+    """N(0, σ²) (rounded or not) added to a vector of L2 sensitivity `sensitivity`."""
+
+    sigma: float
+    sensitivity: float
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        _validate.real("sigma", self.sigma, above=0)
+        _validate.real("sensitivity", self.sensitivity, above=0)
+        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+
+    @property
+    def spread(self) -> float:
+        return self.sensitivity / self.sigma
+
+    @property
+    def largest_loss(self) -> float:
+        return self.spread**2 / 2 + _GAUSSIAN_REACH * self.spread
+
+    def hockey_stick(self, epsilons: Floats) -> Floats:
+        return hockey_sticks(self.spread, epsilons)
+
+    def with_noise_times(self, factor: float) -> Self:
+        return replace(self, sigma=self.sigma * factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Mechanism):
+    """Continuous Laplace noise of the given scale, on a vector of L1 sensitivity `sensitivity`."""
+
+    scale: float
+    sensitivity: float
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        _validate.real("scale", self.scale, above=0)
+        _validate.real("sensitivity", self.sensitivity, above=0)
+        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+
+    @property
+    def spread(self) -> float:
+        return self.sensitivity / self.scale
+
+    @property
+    def largest_loss(self) -> float:
+        return self.spread
+
+    def hockey_stick(self, epsilons: Floats) -> Floats:
+        return np.maximum(-np.expm1((epsilons - self.spread) / 2), 0.0)
+
+    def with_noise_times(self, factor: float) -> Self:
+        return replace(self, scale=self.scale * factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace(Mechanism):
+    """`noise.DiscreteLaplace` on integers of L1 sensitivity `sensitivity` (lattice units)."""
+
+    scale: float
+    sensitivity: int
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        laws.DiscreteLaplace(scale=self.scale)
+        _validate.whole("sensitivity", self.sensitivity, at_least=1)
+        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+
+    @property
+    def spread(self) -> float:
+        return self.sensitivity / self.scale
+
+    @property
+    def largest_loss(self) -> float:
+        return self.spread
+
+    def hockey_stick(self, epsilons: Floats) -> Floats:
+        return _lattice_hockey_stick(epsilons, self.spread, self.sensitivity, bound=None)
+
+    def with_noise_times(self, factor: float) -> Self:
+        return replace(self, scale=self.scale * factor)
+
+    @property
+    def least_factor(self) -> float:
+        return SMALLEST_SCALE / self.scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedLaplace(Mechanism):
+    """`noise.TruncatedLaplace` on integers of L1 sensitivity `sensitivity` (lattice units)."""
+
+    sensitivity: int
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        _ = self.law
+        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+
+    @cached_property
+    def law(self) -> laws.TruncatedLaplace:
+        """The noise that this mechanism adds."""
+        return laws.TruncatedLaplace(
+            sensitivity=self.sensitivity, epsilon=self.epsilon, delta=self.delta
+        )
+
+    @property
+    def spread(self) -> float:
+        return self.epsilon
+
+    @property
+    def largest_loss(self) -> float:
+        return self.epsilon
+
+    def hockey_stick(self, epsilons: Floats) -> Floats:
+        return _lattice_hockey_stick(epsilons, self.epsilon, self.sensitivity, self.law.bound)
+
+    def with_noise_times(self, factor: float) -> Self:
+        return replace(self, epsilon=self.epsilon / factor)
+
+    @property
+    def infinite_loss(self) -> float:
+        return self.law.exact_delta
+
+    @property
+    def least_factor(self) -> float:
+        return SMALLEST_SCALE * self.epsilon / self.sensitivity
+
+
+def _lattice_hockey_stick(
+    epsilons: Floats, spread: float, sensitivity: int, bound: int | None
+) -> Floats:
+    """Return δ(ε) for Z against Z + Δ, Pr[Z = z] ∝ q^|z| on |z| ≤ bound, q = e^(-spread/Δ).
+
+    The loss at z falls with z, so the best test is z ≤ t for the last t whose loss exceeds ε:
+    δ = Pr[Z ≤ t] - e^ε·Pr[Z ≤ t - Δ]. With 0 ≤ t + 1 ≤ Δ the two geometric sums add up to
+    [(1 - q^(t+1)) + q(1 - e^ε·q^(Δ-t-1)) + (e^ε - 1)·q^(B+1)] / (1 + q - 2q^(B+1)),
+    in which every bracket is an expm1.
+    """
+    inside = np.clip(epsilons, -spread, spread)
+    rate = spread / sensitivity
+    below = np.clip(np.ceil(sensitivity * (1 - inside / spread) / 2), 0, sensitivity)  # t + 1
+    edge = 0.0 if bound is None else math.exp(-rate * (bound + 1))
+    weight = (
+        -np.expm1(-rate * below)
+        - math.exp(-rate) * np.expm1(inside - rate * (sensitivity - below))
+        + np.expm1(inside) * edge
+    )
+    # -2q^(B+1) + 1 + q, by expm1 so that a bound far below the scale keeps its digits.
+    total = 1 + math.exp(-rate) if bound is None else (
+        -math.expm1(-rate * (bound + 1)) - math.exp(-rate) * math.expm1(-rate * bound)
+    )
+    return np.asarray(weight / total)
