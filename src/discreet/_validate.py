@@ -13,7 +13,7 @@ def reject(name: str, value: object, wanted: str) -> NoReturn:
     raise InvalidInput(f"Expected {name}={value!r} to be {wanted}.")
 
 
-def real(
+def real(  # noqa: PLR0913 (each keyword is one bound)
     name: str,
     value: object,
     *,
@@ -48,9 +48,11 @@ def whole(name: str, value: object, *, at_least: int, at_most: int | None = None
     wanted = f"a whole number >= {at_least}{limit}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         reject(name, value, wanted)
-    if not math.isfinite(value) or value != math.floor(value):
+    if not math.isfinite(value):
         reject(name, value, wanted)
-    number = int(value)
+    number = int(math.floor(value))  # noqa: RUF046 (a numpy float floors to a numpy float)
+    if number != value:
+        reject(name, value, wanted)
     if number < at_least or (at_most is not None and number > at_most):
         reject(name, value, wanted)
     return number

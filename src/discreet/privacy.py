@@ -102,4 +102,5 @@ class Guarantee(Privacy):
 
 def _rounded_up(value: float) -> str:
     """Four significant digits, never below the value: a printed promise must not be too good."""
-    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(value).normalize():g}"
+    upwards = Context(prec=4, rounding=ROUND_CEILING)
+    return f"{float(upwards.create_decimal(repr(value))):.4g}"

@@ -22,7 +22,9 @@ class Seeded(Entropy):
 
     def __init__(self, seed: int) -> None:
         self.seed = _validate.whole("seed", seed, at_least=0)
-        self._stream = KeyStream(hashlib.sha256(f"discreet test seed {self.seed}".encode()).digest())
+        self._stream = KeyStream(
+            hashlib.sha256(f"discreet test seed {self.seed}".encode()).digest()
+        )
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -40,10 +42,10 @@ class Silent(Entropy):
     def __repr__(self) -> str:
         return "Silent()"
 
-    def words(self, count: int) -> Words:
+    def words(self, count: int) -> Words:  # noqa: ARG002
         """Refuse: there are no bits behind zero noise."""
         raise DiscreetError("Silent() has no random words; it replaces the draws of a law.")
 
-    def realise(self, sampler: Callable[[int, Entropy], Integers], count: int) -> Integers:
+    def realise(self, sampler: Callable[[int, Entropy], Integers], count: int) -> Integers:  # noqa: ARG002
         """Return `count` zeros, whatever the law."""
         return np.zeros(count, dtype=np.int64)

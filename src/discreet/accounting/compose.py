@@ -24,7 +24,9 @@ def basic(parts: Sequence[tuple[Privacy, int]]) -> Privacy:
     """
     neighbours = _one_relation([part.neighbours for part, _ in parts])
     counts = [_validate.whole("count", count, at_least=1) for _, count in parts]
-    epsilon = math.fsum(part.epsilon * count for (part, _), count in zip(parts, counts, strict=True))
+    epsilon = math.fsum(
+        part.epsilon * count for (part, _), count in zip(parts, counts, strict=True)
+    )
     delta = math.fsum(part.delta * count for (part, _), count in zip(parts, counts, strict=True))
     return Privacy(epsilon, min(delta, 1.0), neighbours)
 
@@ -99,12 +101,16 @@ def _one_relation(relations: Sequence[Neighbours]) -> Neighbours:
 
 def _merge_gaussians(pairs: Sequence[tuple[Mechanism, int]]) -> list[tuple[Mechanism, int]]:
     """Put all Gaussians into one: their squared ratios Δ²/σ² add up, with no loss at all."""
-    gaussians = [(mechanism, count) for mechanism, count in pairs if isinstance(mechanism, Gaussian)]
+    gaussians = [
+        (mechanism, count) for mechanism, count in pairs if isinstance(mechanism, Gaussian)
+    ]
     if not gaussians:
         return list(pairs)
     ratio = math.sqrt(math.fsum(count * gaussian.spread**2 for gaussian, count in gaussians))
     merged = Gaussian(sigma=1 / ratio, sensitivity=1.0, neighbours=gaussians[0][0].neighbours)
-    others = [(mechanism, count) for mechanism, count in pairs if not isinstance(mechanism, Gaussian)]
+    others = [
+        (mechanism, count) for mechanism, count in pairs if not isinstance(mechanism, Gaussian)
+    ]
     return [(merged, 1), *others]
 
 

@@ -35,9 +35,9 @@ class Mechanism(abc.ABC):
         """The size of a typical privacy loss; it sets the resolution of the analysis."""
 
     @property
-    @abc.abstractmethod
     def largest_loss(self) -> float:
         """Finite privacy losses lie within ± this (for a Gaussian, up to negligible mass)."""
+        return self.spread
 
     @abc.abstractmethod
     def hockey_stick(self, epsilons: Floats) -> Floats:
@@ -73,16 +73,20 @@ class Gaussian(Mechanism):
 
     @property
     def spread(self) -> float:
+        """μ = Δ/σ: the loss is N(μ²/2, μ²)."""
         return self.sensitivity / self.sigma
 
     @property
     def largest_loss(self) -> float:
+        """The loss fourteen standard deviations out, beyond which δ(ε) is negligible."""
         return self.spread**2 / 2 + _GAUSSIAN_REACH * self.spread
 
     def hockey_stick(self, epsilons: Floats) -> Floats:
+        """Return the exact δ(ε)."""
         return hockey_sticks(self.spread, epsilons)
 
     def with_noise_times(self, factor: float) -> Self:
+        """Return the same mechanism with `factor` times the noise."""
         return replace(self, sigma=self.sigma * factor)
 
 
@@ -101,16 +105,15 @@ class Laplace(Mechanism):
 
     @property
     def spread(self) -> float:
+        """ε = Δ/scale, the largest loss."""
         return self.sensitivity / self.scale
 
-    @property
-    def largest_loss(self) -> float:
-        return self.spread
-
     def hockey_stick(self, epsilons: Floats) -> Floats:
+        """Return the exact δ(ε)."""
         return np.maximum(-np.expm1((epsilons - self.spread) / 2), 0.0)
 
     def with_noise_times(self, factor: float) -> Self:
+        """Return the same mechanism with `factor` times the noise."""
         return replace(self, scale=self.scale * factor)
 
 
@@ -129,20 +132,20 @@ class DiscreteLaplace(Mechanism):
 
     @property
     def spread(self) -> float:
+        """ε = Δ/scale, the largest loss."""
         return self.sensitivity / self.scale
 
-    @property
-    def largest_loss(self) -> float:
-        return self.spread
-
     def hockey_stick(self, epsilons: Floats) -> Floats:
+        """Return the exact δ(ε)."""
         return _lattice_hockey_stick(epsilons, self.spread, self.sensitivity, bound=None)
 
     def with_noise_times(self, factor: float) -> Self:
+        """Return the same mechanism with `factor` times the noise."""
         return replace(self, scale=self.scale * factor)
 
     @property
     def least_factor(self) -> float:
+        """The factor that leaves the smallest scale of a lattice law."""
         return SMALLEST_SCALE / self.scale
 
 
@@ -168,24 +171,25 @@ class TruncatedLaplace(Mechanism):
 
     @property
     def spread(self) -> float:
-        return self.epsilon
-
-    @property
-    def largest_loss(self) -> float:
+        """ε, the largest finite loss."""
         return self.epsilon
 
     def hockey_stick(self, epsilons: Floats) -> Floats:
+        """Return the exact δ(ε)."""
         return _lattice_hockey_stick(epsilons, self.epsilon, self.sensitivity, self.law.bound)
 
     def with_noise_times(self, factor: float) -> Self:
+        """Return the same mechanism with `factor` times the noise."""
         return replace(self, epsilon=self.epsilon / factor)
 
     @property
     def infinite_loss(self) -> float:
+        """The mass of the Δ integers that the shifted law does not reach."""
         return self.law.exact_delta
 
     @property
     def least_factor(self) -> float:
+        """The factor that leaves the smallest scale of a lattice law."""
         return SMALLEST_SCALE * self.epsilon / self.sensitivity
 
 
@@ -209,7 +213,9 @@ def _lattice_hockey_stick(
         + np.expm1(inside) * edge
     )
     # -2q^(B+1) + 1 + q, by expm1 so that a bound far below the scale keeps its digits.
-    total = 1 + math.exp(-rate) if bound is None else (
-        -math.expm1(-rate * (bound + 1)) - math.exp(-rate) * math.expm1(-rate * bound)
+    total = (
+        1 + math.exp(-rate)
+        if bound is None
+        else (-math.expm1(-rate * (bound + 1)) - math.exp(-rate) * math.expm1(-rate * bound))
     )
     return np.asarray(weight / total)

@@ -1,12 +1,12 @@
 """Composition of privacy loss distributions, safe at large counts and small δ.
 
 A mechanism's privacy loss is rounded to a grid by dp-accounting's connect-the-dots (Doroshenko et
-al., PETS 2022: the coarsest pair that still dominates), losses add under composition, and their
-law is a convolution, done by FFT. A plain FFT has an *absolute* error of some 1e-16 times the count
-in every entry, which at δ = 1e-12 and a hundred thousand mechanisms is larger than the answer: it can
-report an ε that is too small. So the losses are tilted first: weights e^(θ·loss), with θ such that
-the tilted law sits where the answer lies; errors are then relative to the answer, and a bound on
-them is added to δ.
+al., PETS 2022: the least pair on the grid that still dominates), losses add under composition, and
+their law is a convolution, done by FFT. A plain FFT has an *absolute* error of some 1e-16 times
+the count in every entry, which at δ = 1e-12 and a hundred thousand mechanisms is larger than the
+answer: it can report an ε that is too small. So the losses are tilted first, by weights e^(θ·loss)
+that move the law to where the answer lies; errors are then relative to the answer, and a bound on
+them is charged to δ.
 """
 
 import math
@@ -41,7 +41,7 @@ class _Loss:
 
     @property
     def losses(self) -> Floats:
-        return (self.lowest + np.arange(len(self.masses))) * self.step
+        return grid_points(self.lowest, len(self.masses), self.step)
 
     def log_moment(self, tilt: float) -> float:
         """Return ln E[e^(tilt·loss); loss finite] of all `count` together."""
@@ -56,6 +56,11 @@ class _Loss:
     def tilted_mean(self, tilt: float) -> float:
         """Return the mean of all `count` losses together under the tilted law."""
         return self.count * float(self.tilted(tilt) @ self.losses)
+
+
+def grid_points(lowest: int, count: int, step: float) -> Floats:
+    """Return `count` multiples of `step`, from lowest·step on."""
+    return np.asarray((lowest + np.arange(count)) * step, dtype=np.float64)
 
 
 def composed_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -> float:
@@ -74,7 +79,7 @@ def composed_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) 
 
     # From tilted masses back to masses, in logarithms: the factor alone may overflow where the
     # tilted mass is zero. Masses above one are errors far below the answer, which never reads them.
-    losses = (lowest + np.arange(len(masses))) * step
+    losses = grid_points(lowest, len(masses), step)
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(masses, 0.0)) + log_moment - tilt * losses
     untilted = np.exp(np.minimum(logs, 0.0))
@@ -106,7 +111,7 @@ def _grid_step(mechanisms: Sequence[tuple[Mechanism, int]]) -> float:
 def _discretise(mechanism: Mechanism, count: int, step: float) -> _Loss:
     """Return the mechanism's privacy loss on the grid, by pessimistic connect-the-dots."""
     top = max(1, math.ceil(mechanism.largest_loss / step * (1 - 1e-12)))
-    deltas = np.clip(mechanism.hockey_stick(np.arange(-top, top + 1) * step), 0.0, 1.0)
+    deltas = np.clip(mechanism.hockey_stick(grid_points(-top, 2 * top + 1, step)), 0.0, 1.0)
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -top, top, deltas)
     dense = pmf.to_dense_pmf()
     # dp-accounting has no public way to read the masses that it computed.
@@ -159,7 +164,8 @@ def _window(parts: Sequence[_Loss], tilt: float) -> tuple[int, int]:
     step = parts[0].step
     base = sum(part.log_moment(tilt) for part in parts)
     variance = sum(
-        part.count * float(part.tilted(tilt) @ (part.losses - part.tilted_mean(tilt) / part.count) ** 2)
+        part.count
+        * float(part.tilted(tilt) @ (part.losses - part.tilted_mean(tilt) / part.count) ** 2)
         for part in parts
     )
     needed = math.log(2 / _OUTSIDE)

@@ -37,8 +37,10 @@ class Entropy(abc.ABC):
         """Return `count` independent uniform words, shape (count,)."""
 
     def realise(self, sampler: "Callable[[int, Entropy], Integers]", count: int) -> Integers:
-        """Return `count` draws of a law, given its sampler: the place where a source may refuse
-        to be random (`discreet.testing.Silent`), so that no sampler needs to know about it.
+        """Return `count` draws of a law, given its sampler.
+
+        A source that has no bits (`discreet.testing.Silent`) answers here instead, so that no
+        sampler needs to know about it.
         """
         return sampler(count, self)
 
@@ -52,7 +54,7 @@ class KeyStream:
     def words(self, count: int) -> Words:
         """Return the next `count` words of the stream (little-endian on every machine)."""
         block = np.empty(count, dtype="<u8")
-        view = memoryview(block).cast("B")
+        view = block.data.cast("B")
         for start in range(0, len(view), len(_ZEROS)):
             part = view[start : start + len(_ZEROS)]
             self._encryptor.update_into(memoryview(_ZEROS)[: len(part)], part)

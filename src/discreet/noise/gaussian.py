@@ -1,16 +1,16 @@
 """The rounded Gaussian, drawn exactly.
 
-A half-normal number Y is drawn as slab + offset: slab k = 0, 1, 2, ... with weight e^(-k²/2), offset
-X uniform in [0, 1), accepted with probability e^(-X(2k+X)/2); the weights multiply to e^(-(k+X)²/2)
-(Karney, ACM TOMS 2016, Algorithm N, with its first two steps done by one table). No step needs more
-than comparisons of uniform numbers with known reals, so float64 may decide all those that are not
-close, and the rest are decided by rational arithmetic on as many bits as it takes.
+A half-normal number Y is drawn as slab + offset: slab k = 0, 1, 2, ... with weight e^(-k²/2), and
+offset X uniform in [0, 1), accepted with probability e^(-X(2k+X)/2); the weights multiply to
+e^(-(k+X)²/2) (Karney, ACM TOMS 2016, Algorithm N, with its first two steps done by one table). No
+step needs more than comparisons of uniform numbers with known reals, so float64 may decide all
+those that are not close, and rational arithmetic decides the rest, on as many bits as it takes.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,7 +86,7 @@ class RoundedGaussian(IntegerLaw):
         return magnitude, accepted
 
     def _round_exactly(self, slab: int, offset: Uniform) -> int:
-        """Return the integer nearest to σ·(slab + offset), extending the offset until it is clear."""
+        """Return the integer nearest to σ·(slab + offset), with all the bits that it takes."""
         sigma = Fraction(self.sigma)
         while True:
             low, high = (math.floor(sigma * (slab + end) + Fraction(1, 2)) for end in offset.bounds)

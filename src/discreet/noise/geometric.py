@@ -2,8 +2,8 @@
 
 If Pr[G = k] ∝ e^(-rate·k) on k = 0, 1, 2, ..., the binary digits of G are independent, and digit j
 is one with probability 1/(1 + e^(rate·2^j)): the weight e^(-rate·k) is a product over the digits of
-k. So a draw is a handful of coins with fixed probabilities, each compared with uniform bits. Keeping
-only the digits below 2^J is the law conditioned on G < 2^J.
+k. So a draw is a handful of coins with fixed probabilities, each compared with uniform bits. Using
+only the digits below 2^J gives the law conditioned on G < 2^J.
 """
 
 from dataclasses import dataclass

@@ -37,9 +37,7 @@ class _LaplaceLaw(IntegerLaw):
     @cached_property
     def _magnitude(self) -> Geometric:
         """The law of |Z| - 1 given Z ≠ 0."""
-        return Geometric(
-            rate=self._rate, limit=None if self._bound is None else self._bound - 1
-        )
+        return Geometric(rate=self._rate, limit=None if self._bound is None else self._bound - 1)
 
     @cached_property
     def _nonzero(self) -> Probability:
@@ -48,7 +46,9 @@ class _LaplaceLaw(IntegerLaw):
 
         def bounds(digits: int) -> Bounds:
             low, high = exp_bounds(-rate, digits)
-            cut_low, cut_high = (Fraction(0),) * 2 if bound is None else exp_bounds(-rate * bound, digits)
+            cut_low, cut_high = (
+                (Fraction(0),) * 2 if bound is None else exp_bounds(-rate * bound, digits)
+            )
             least = 2 * low * (1 - cut_high) / (1 - low)
             most = 2 * high * (1 - cut_low) / (1 - high)
             return least / (1 + least), most / (1 + most)
@@ -68,7 +68,9 @@ class _LaplaceLaw(IntegerLaw):
         if self._bound is None:
             return math.tanh(rate / 2) * np.exp(-rate * distance)
         # Σ q^|z| over |z| ≤ B is (1 - q^(B+1) + q(1 - q^B))/(1 - q); expm1 keeps all its digits.
-        total = -math.expm1(-rate * (self._bound + 1)) - math.exp(-rate) * math.expm1(-rate * self._bound)
+        total = -math.expm1(-rate * (self._bound + 1)) - math.exp(-rate) * math.expm1(
+            -rate * self._bound
+        )
         mass = -math.expm1(-rate) / total * np.exp(-rate * distance)
         return np.where(distance <= self._bound, mass, 0.0)
 
@@ -87,9 +89,7 @@ class DiscreteLaplace(_LaplaceLaw):
     scale: float
 
     def __post_init__(self) -> None:
-        scale = _validate.real(
-            "scale", self.scale, at_least=SMALLEST_SCALE, at_most=LARGEST_SCALE
-        )
+        scale = _validate.real("scale", self.scale, at_least=SMALLEST_SCALE, at_most=LARGEST_SCALE)
         object.__setattr__(self, "scale", scale)
 
     @property

@@ -29,9 +29,7 @@ class Lattice:
     bits: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "bits", _validate.whole("bits", self.bits, at_least=0, at_most=52)
-        )
+        object.__setattr__(self, "bits", _validate.whole("bits", self.bits, at_least=0, at_most=52))
 
     @property
     def step(self) -> float:
@@ -40,7 +38,7 @@ class Lattice:
 
     def units(self, length: float) -> int:
         """Return how many whole lattice units fit into a (public) length, exactly."""
-        return math.floor(Fraction(_validate.real("length", length, at_least=0)) * 2**self.bits)
+        return math.floor(Fraction(_validate.real("length", length, at_least=0)) * (1 << self.bits))
 
     def round(self, values: ArrayLike) -> Integers:
         """Return the nearest grid point of each value, in lattice units (ties to even)."""
@@ -67,7 +65,9 @@ class Lattice:
         radius = self.units(norm)
         room = _coordinate_limit(values.shape[-1]).bit_length() - 1  # coordinates up to 2^room fit
         if not 1 <= radius <= 2 ** (room - 1):
-            _validate.reject("norm", norm, f"1 to 2^{room - 1} units of a lattice of {self.bits} bits")
+            _validate.reject(
+                "norm", norm, f"1 to 2^{room - 1} units of a lattice of {self.bits} bits"
+            )
         # A row too large for int64 is first halved as often as needed, which keeps its direction.
         largest = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
         halvings = np.maximum(np.frexp(largest)[1] + self.bits - room, 0)

@@ -1,0 +1,149 @@
+import copy
+import json
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from discreet import DiscreetError, InvalidInput
+from discreet.noise import DiscreteLaplace, Entropy, RoundedGaussian, SystemEntropy, TruncatedLaplace
+from discreet.testing import Seeded, Silent
+
+LAWS = [
+    RoundedGaussian(sigma=10.0),
+    DiscreteLaplace(scale=10.0),
+    TruncatedLaplace(sensitivity=10, epsilon=1.0, delta=1e-3),
+]
+
+# The first 16 bytes of AES-256-CTR over zeros under SHA-256("discreet test seed 0"), little-endian.
+GOLDEN_SEED_ZERO = ["0x43c1e512612847c5", "0x20c6c209ae254fb2"]
+
+
+def test_words_are_uint64_and_never_repeat():
+    source = SystemEntropy()
+    words = np.concatenate([source.words(100_000), source.words(100_000), SystemEntropy().words(7)])
+    assert words.dtype == np.uint64
+    assert len(np.unique(words)) == len(words)
+
+
+def test_every_bit_is_balanced():
+    words = SystemEntropy().words(100_000)
+    ones = np.unpackbits(words.view(np.uint8)).reshape(-1, 64).mean(axis=0)
+    assert np.all(np.abs(ones - 0.5) < 6 * 0.5 / np.sqrt(len(words)))
+
+
+def test_only_the_system_source_is_private():
+    assert SystemEntropy().private is True
+    assert Seeded(1).private is False
+    assert Silent().private is False
+
+
+def test_the_default_cannot_be_seeded_subclassed_pickled_or_copied():
+    with pytest.raises(TypeError):
+        SystemEntropy(1)
+    with pytest.raises(TypeError, match="subclass"):
+        type("Mine", (SystemEntropy,), {})
+    for leave in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="never pickled"):
+            leave(SystemEntropy())
+
+
+def test_a_new_source_is_not_private_by_default():
+    class Mine(Entropy):
+        def words(self, count):
+            return np.zeros(count, dtype=np.uint64)
+
+    assert Mine().private is False
+
+
+def test_seeded_repeats_itself_and_differs_by_seed():
+    assert np.array_equal(Seeded(5).words(1000), Seeded(5).words(1000))
+    assert not np.array_equal(Seeded(5).words(1000), Seeded(6).words(1000))
+    source = Seeded(5)
+    in_parts = np.concatenate([source.words(1), source.words(600), source.words(399)])
+    assert np.array_equal(in_parts, Seeded(5).words(1000))
+
+
+def test_seeded_is_the_same_on_every_machine():
+    assert [hex(word) for word in Seeded(0).words(2)] == GOLDEN_SEED_ZERO
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None, "one"])
+def test_a_bad_seed_is_named(seed):
+    with pytest.raises(InvalidInput, match="seed="):
+        Seeded(seed)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+def test_silent_makes_all_noise_zero(law):
+    assert np.array_equal(law.sample((3, 4), entropy=Silent()), np.zeros((3, 4), dtype=np.int64))
+    with pytest.raises(DiscreetError):
+        Silent().words(1)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+def test_the_default_source_gives_fresh_noise(law):
+    assert not np.array_equal(law.sample(100), law.sample(100))
+    assert np.array_equal(law.sample(100, entropy=Seeded(1)), law.sample(100, entropy=Seeded(1)))
+
+
+def test_threads_share_a_source_without_sharing_words():
+    source = SystemEntropy()
+    drawn, start = [], threading.Barrier(8)
+
+    def draw():
+        start.wait()
+        for _ in range(200):
+            drawn.append(source.words(50))  # noqa: PERF401 (interleaving is the point)
+
+    threads = [threading.Thread(target=draw) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    words = np.concatenate(drawn)
+    assert len(words) == 8 * 200 * 50
+    assert len(np.unique(words)) == len(words)
+
+
+FORKING = """
+import json, os, sys
+from discreet.noise import SystemEntropy
+
+source = SystemEntropy()
+history = source.words(100).tolist()      # the stream is running before the fork
+
+def fork(then):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.close(read)
+        with os.fdopen(write, "w") as pipe:
+            json.dump(then(), pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        result = json.load(pipe)
+    os.wait()
+    return result
+
+def grandchild():
+    return [fork(lambda: source.words(5000).tolist()), source.words(5000).tolist()]
+
+children = [fork(lambda: source.words(5000).tolist()) for _ in range(2)]
+family = [history, source.words(5000).tolist(), *children, *fork(grandchild)]
+json.dump(family, sys.stdout)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_no_process_of_a_family_repeats_another():
+    output = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORKING], capture_output=True, check=True, text=True
+    ).stdout
+    family = json.loads(output)
+    assert [len(words) for words in family] == [100] + [5000] * 5
+    everything = [word for words in family for word in words]
+    assert len(set(everything)) == len(everything)
