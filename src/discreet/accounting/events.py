@@ -40,8 +40,17 @@ class Mechanism(abc.ABC):
         return self.spread
 
     @abc.abstractmethod
+    def _delta(self, epsilons: Floats) -> Floats:
+        """Return the exact δ(ε) for each ε ≥ 0."""
+
     def hockey_stick(self, epsilons: Floats) -> Floats:
-        """Return the exact δ(ε) for each ε in ±largest_loss."""
+        """Return the exact δ(ε) for each ε, of any sign.
+
+        Swapping the data sets gives the same pair of laws, hence δ(-ε) = 1 - e^-ε + e^-ε·δ(ε).
+        """
+        size = np.abs(epsilons)
+        above = self._delta(size)
+        return np.where(epsilons >= 0, above, np.exp(-size) * above - np.expm1(-size))
 
     @abc.abstractmethod
     def with_noise_times(self, factor: float) -> Self:
@@ -81,8 +90,7 @@ class Gaussian(Mechanism):
         """The loss fourteen standard deviations out, beyond which δ(ε) is negligible."""
         return self.spread**2 / 2 + _GAUSSIAN_REACH * self.spread
 
-    def hockey_stick(self, epsilons: Floats) -> Floats:
-        """Return the exact δ(ε)."""
+    def _delta(self, epsilons: Floats) -> Floats:
         return hockey_sticks(self.spread, epsilons)
 
     def with_noise_times(self, factor: float) -> Self:
@@ -108,8 +116,7 @@ class Laplace(Mechanism):
         """ε = Δ/scale, the largest loss."""
         return self.sensitivity / self.scale
 
-    def hockey_stick(self, epsilons: Floats) -> Floats:
-        """Return the exact δ(ε)."""
+    def _delta(self, epsilons: Floats) -> Floats:
         return np.maximum(-np.expm1((epsilons - self.spread) / 2), 0.0)
 
     def with_noise_times(self, factor: float) -> Self:
@@ -135,9 +142,8 @@ class DiscreteLaplace(Mechanism):
         """ε = Δ/scale, the largest loss."""
         return self.sensitivity / self.scale
 
-    def hockey_stick(self, epsilons: Floats) -> Floats:
-        """Return the exact δ(ε)."""
-        return _lattice_hockey_stick(epsilons, self.spread, self.sensitivity, bound=None)
+    def _delta(self, epsilons: Floats) -> Floats:
+        return _lattice_delta(epsilons, self.spread, self.sensitivity, bound=None)
 
     def with_noise_times(self, factor: float) -> Self:
         """Return the same mechanism with `factor` times the noise."""
@@ -174,9 +180,8 @@ class TruncatedLaplace(Mechanism):
         """ε, the largest finite loss."""
         return self.epsilon
 
-    def hockey_stick(self, epsilons: Floats) -> Floats:
-        """Return the exact δ(ε)."""
-        return _lattice_hockey_stick(epsilons, self.epsilon, self.sensitivity, self.law.bound)
+    def _delta(self, epsilons: Floats) -> Floats:
+        return _lattice_delta(epsilons, self.epsilon, self.sensitivity, self.law.bound)
 
     def with_noise_times(self, factor: float) -> Self:
         """Return the same mechanism with `factor` times the noise."""
@@ -193,17 +198,17 @@ class TruncatedLaplace(Mechanism):
         return SMALLEST_SCALE * self.epsilon / self.sensitivity
 
 
-def _lattice_hockey_stick(
+def _lattice_delta(
     epsilons: Floats, spread: float, sensitivity: int, bound: int | None
 ) -> Floats:
-    """Return δ(ε) for Z against Z + Δ, Pr[Z = z] ∝ q^|z| on |z| ≤ bound, q = e^(-spread/Δ).
+    """Return δ(ε), ε ≥ 0, for Z against Z + Δ, Pr[Z = z] ∝ q^|z| on |z| ≤ bound, q = e^(-spread/Δ).
 
     The loss at z falls with z, so the best test is z ≤ t for the last t whose loss exceeds ε:
     δ = Pr[Z ≤ t] - e^ε·Pr[Z ≤ t - Δ]. With 0 ≤ t + 1 ≤ Δ the two geometric sums add up to
     [(1 - q^(t+1)) + q(1 - e^ε·q^(Δ-t-1)) + (e^ε - 1)·q^(B+1)] / (1 + q - 2q^(B+1)),
     in which every bracket is an expm1.
     """
-    inside = np.clip(epsilons, -spread, spread)
+    inside = np.minimum(epsilons, spread)  # beyond, only the infinite losses are left
     rate = spread / sensitivity
     below = np.clip(np.ceil(sensitivity * (1 - inside / spread) / 2), 0, sensitivity)  # t + 1
     edge = 0.0 if bound is None else math.exp(-rate * (bound + 1))

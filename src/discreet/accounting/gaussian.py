@@ -54,20 +54,17 @@ def hockey_stick(mu: float, epsilon: float) -> float:
 
 
 def hockey_sticks(mu: float, epsilons: Floats) -> Floats:
-    """Return δ(ε) = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ), any sign of ε.
+    """Return δ(ε) = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) for ε ≥ 0.
 
     With a = ε/μ - μ/2 and Mills' ratio m = (1 - Φ)/φ this is φ(a)·(m(a) - m(a + μ)), which keeps
     its relative accuracy in the tail; where a is far below zero there is nothing to cancel.
     """
-    size = np.abs(epsilons)
-    a = size / mu - mu / 2
+    a = epsilons / mu - mu / 2
     density = np.exp(-0.5 * a**2) / math.sqrt(2 * math.pi)
     near = np.maximum(a, -5.0)
     tail = density * (_mills(near) - _mills(near + mu))
-    bulk = special.ndtr(-a) - np.exp(np.minimum(size + special.log_ndtr(-a - mu), 0.0))
-    positive = np.where(a > -5.0, tail, bulk)
-    # Swapping the two data sets gives the same pair of laws: δ(-ε) = 1 - e^-ε + e^-ε·δ(ε).
-    return np.where(epsilons >= 0, positive, -np.expm1(-size) + np.exp(-size) * positive)
+    bulk = special.ndtr(-a) - np.exp(np.minimum(epsilons + special.log_ndtr(-a - mu), 0.0))
+    return np.where(a > -5.0, tail, bulk)
 
 
 def _mills(x: Floats) -> Floats:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from dp_accounting.pld import pld_pmf
-from scipy import fft, optimize, special
+from scipy import fft, optimize, signal, special
 
 from discreet.accounting.events import Mechanism
 from discreet.accounting.gaussian import Floats
@@ -84,14 +84,29 @@ def composed_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) 
         logs = np.log(np.maximum(masses, 0.0)) + log_moment - tilt * losses
     untilted = np.exp(np.minimum(logs, 0.0))
 
-    def epsilon_with(extra: float) -> float:
-        pmf = pld_pmf.DensePLDPmf(step, lowest, untilted, infinite + extra, True)  # noqa: FBT003
-        return float(pmf.get_epsilon_for_delta(delta))
-
     # An error of η in the tilted masses above ε changes δ(ε) by at most η·e^(log_moment - tilt·ε),
     # which falls with ε: the allowance at the first answer covers the second, which is larger.
-    first = epsilon_with(0.0)
-    return epsilon_with(numerical_error * math.exp(min(log_moment - tilt * first, 700.0)))
+    first = _epsilon_at(losses, untilted, delta - infinite)
+    allowance = numerical_error * math.exp(min(log_moment - tilt * first, 700.0))
+    return _epsilon_at(losses, untilted, delta - infinite - allowance)
+
+
+def _epsilon_at(losses: Floats, masses: Floats, delta: float) -> float:
+    """Return the smallest ε ≥ 0 with Σ_{loss > ε} (1 - e^(ε - loss))·mass ≤ delta."""
+    if delta <= 0:
+        return math.inf
+    # above[j] = Σ_{i≥j} mass and damped[j] = Σ_{i≥j} mass·e^(loss_j - loss_i), so that for ε between
+    # the losses j-1 and j the sum is above[j] - e^(ε - loss_j)·damped[j].
+    decay = math.exp(losses[0] - losses[1]) if len(losses) > 1 else 1.0
+    above = np.cumsum(masses[::-1])[::-1]
+    damped = signal.lfilter([1.0], [1.0, -decay], masses[::-1])[::-1]
+    enough = np.flatnonzero(np.append(above[1:] - decay * damped[1:], 0.0) <= delta)
+    j = int(enough[0])
+    # Below the window some mass is missing, so nothing smaller than its lower end is an answer.
+    floor = max(0.0, float(losses[0]))
+    if above[j] <= delta:
+        return floor
+    return max(floor, float(losses[j] + math.log((above[j] - delta) / damped[j])))
 
 
 def _grid_step(mechanisms: Sequence[tuple[Mechanism, int]]) -> float:

@@ -1,0 +1,198 @@
+import math
+
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as peer
+
+from discreet import BudgetExceeded, InvalidInput, Privacy, accounting
+from discreet.accounting import calibrate, gaussian_epsilon, gaussian_sigma, tight
+from discreet.accounting.loss import composed_epsilon
+
+ONE = {"neighbours": "replace"}
+
+
+def truncated(count, epsilon, sensitivity=1000, mass=5e-7):
+    return accounting.TruncatedLaplace(
+        sensitivity=sensitivity, epsilon=epsilon, delta=mass / count, **ONE
+    )
+
+
+def gaussian(sigma):
+    return accounting.Gaussian(sigma=sigma, sensitivity=1.0, **ONE)
+
+
+def test_basic_adds_up():
+    total = accounting.basic([(Privacy(0.1, 1e-7, "replace"), 3), (Privacy(1, 0, "replace"), 1)])
+    assert total.epsilon == pytest.approx(1.3)
+    assert total.delta == pytest.approx(3e-7)
+    assert accounting.basic([(Privacy(1, 0.4, "replace"), 9)]).delta == 1.0
+
+
+def test_advanced_is_the_papers_formula():
+    total = accounting.advanced(Privacy(0.1, 1e-8, "replace"), 50, delta_prime=1e-6)
+    expected = 50 * 0.1 * (math.exp(0.1) - 1) + 0.1 * math.sqrt(2 * 50 * math.log(1e6))
+    assert total.epsilon == pytest.approx(expected, rel=1e-14)
+    assert total.delta == pytest.approx(50e-8 + 1e-6, rel=1e-14)
+
+
+@pytest.mark.parametrize("sensitivity", [2, 1000, 10**6])
+@pytest.mark.parametrize(
+    ("count", "epsilon", "total", "tolerance"),
+    [(100_000, 0.001, 1.4145, 0.001), (1_000, 0.01, 1.410, 0.003), (10, 0.1, 1.000, 0.001)],
+)
+def test_golden_truncated_laplace(count, epsilon, total, tolerance, sensitivity):
+    mechanism = truncated(count, epsilon, sensitivity)
+    assert tight([(mechanism, count)], delta=1e-6) == pytest.approx(total, abs=tolerance)
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
+@pytest.mark.parametrize("count", [2, 50, 3_000, 100_000, 1_000_000])
+def test_many_gaussians_on_the_grid_against_one_exact_gaussian(count, delta):
+    """Composed on the grid like any other law: never below the truth, even at δ = 1e-12."""
+    truth = gaussian_epsilon(sigma=1.0, delta=delta)
+    on_grid = composed_epsilon([(gaussian(math.sqrt(count)), count)], delta)
+    assert 0 <= on_grid - truth < 3e-4
+
+
+def test_gaussians_compose_without_any_loss():
+    pairs = [(gaussian(3.0), 4), (gaussian(5.0), 1), (gaussian(3.0), 2)]
+    sigma = 1 / math.sqrt(6 / 9 + 1 / 25)
+    assert tight(pairs, delta=1e-9) == pytest.approx(gaussian_epsilon(sigma=sigma, delta=1e-9), rel=1e-9)
+
+
+def test_one_mechanism_is_exact():
+    laplace = accounting.Laplace(scale=2.0, sensitivity=1.0, **ONE)
+    assert tight([(laplace, 1)], delta=1e-6) == pytest.approx(0.5 + 2 * math.log1p(-1e-6), rel=1e-12)
+    one = truncated(1, 0.5, mass=1e-6)
+    assert tight([(one, 1)], delta=1e-6) == pytest.approx(0.5, rel=1e-3)
+    assert tight([(one, 1)], delta=1e-7) == math.inf
+    assert tight([(one, 1)], delta=0.9) == 0.0
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+@pytest.mark.parametrize("count", [2, 30, 500])
+def test_agreement_with_dp_accounting(count, delta):
+    """Where its FFT is accurate (moderate counts and δ), dp-accounting agrees."""
+    scale = 2 * math.sqrt(count)
+    theirs = peer.from_laplace_mechanism(scale, value_discretization_interval=1e-4)
+    ours = tight([(accounting.Laplace(scale=scale, sensitivity=1.0, **ONE), count)], delta=delta)
+    assert ours == pytest.approx(theirs.self_compose(count).get_epsilon_for_delta(delta), abs=5e-4)
+
+    rate, shift = 1 / (4 * scale), 4
+    theirs = peer.from_discrete_laplace_mechanism(
+        rate, shift, value_discretization_interval=1e-4, use_connect_dots=True
+    )
+    lattice = accounting.DiscreteLaplace(scale=1 / rate, sensitivity=shift, **ONE)
+    ours = tight([(lattice, count)], delta=delta)
+    assert ours == pytest.approx(theirs.self_compose(count).get_epsilon_for_delta(delta), abs=5e-4)
+
+
+def test_a_mixture_of_all_laws_against_dp_accounting():
+    step = 1e-4
+    theirs = (
+        peer.from_laplace_mechanism(20.0, value_discretization_interval=step)
+        .self_compose(40)
+        .compose(peer.from_gaussian_mechanism(3.0, value_discretization_interval=step))
+        .compose(
+            peer.from_discrete_laplace_mechanism(
+                0.02, 5, value_discretization_interval=step, use_connect_dots=True
+            ).self_compose(30)
+        )
+    )
+    ours = [
+        (accounting.Laplace(scale=20.0, sensitivity=1.0, **ONE), 40),
+        (gaussian(3.0), 1),
+        (accounting.DiscreteLaplace(scale=50.0, sensitivity=5, **ONE), 30),
+    ]
+    for delta in (1e-3, 1e-6):
+        assert tight(ours, delta=delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), abs=2e-3)
+
+
+def test_truncated_tails_above_delta_have_no_epsilon():
+    assert tight([(truncated(10, 0.1, mass=1e-5), 10)], delta=1e-6) == math.inf
+
+
+def test_tight_is_never_worse_than_basic():
+    for count in (1, 2, 10, 100):
+        each = truncated(count, 0.05)
+        assert tight([(each, count)], delta=1e-6) <= 0.05 * count * (1 + 1e-9)
+
+
+def test_relations_never_mix():
+    other = accounting.Gaussian(sigma=1.0, sensitivity=1.0, neighbours="add_remove")
+    with pytest.raises(InvalidInput, match="add_remove and replace"):
+        tight([(gaussian(1.0), 1), (other, 1)], delta=1e-6)
+    with pytest.raises(InvalidInput, match="add_remove and replace"):
+        accounting.basic([(Privacy(1, 0, "replace"), 1), (Privacy(1, 0, "add_remove"), 1)])
+    with pytest.raises(InvalidInput, match="neighbours"):
+        calibrate([(gaussian(1.0), 1)], target=Privacy(1, 1e-6, "add_remove"))
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, None, float("nan")])
+def test_a_bad_count_is_named(count):
+    with pytest.raises(InvalidInput, match="count="):
+        tight([(gaussian(1.0), count)], delta=1e-6)
+    with pytest.raises(InvalidInput, match="count="):
+        accounting.advanced(Privacy(1, 0, "replace"), count, delta_prime=1e-6)
+    with pytest.raises(InvalidInput, match="count="):
+        accounting.basic([(Privacy(1, 0, "replace"), count)])
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1, float("nan"), None])
+def test_a_bad_delta_is_named(delta):
+    with pytest.raises(InvalidInput, match="delta="):
+        tight([(gaussian(1.0), 1)], delta=delta)
+    with pytest.raises(InvalidInput, match="delta_prime="):
+        accounting.advanced(Privacy(1, 0, "replace"), 2, delta_prime=delta)
+
+
+def test_nothing_to_compose_and_no_mechanism_are_refused():
+    with pytest.raises(InvalidInput, match="got none"):
+        tight([], delta=1e-6)
+    with pytest.raises(InvalidInput, match="mechanism="):
+        tight([(Privacy(1, 0, "replace"), 1)], delta=1e-6)
+
+
+def test_sampler_error_is_charged_to_delta():
+    left = accounting.with_sampler_error(Privacy(1.0, 1e-6, "replace"), 1e-9)
+    assert left.delta == pytest.approx(1e-6 + (1 + math.e) * 1e-9)
+    assert left.epsilon == 1.0
+
+
+def test_calibrate_finds_the_analytic_gaussian():
+    [(mechanism, count)] = calibrate([(gaussian(17.0), 9)], target=Privacy(1, 1e-6, "replace"))
+    assert count == 9
+    assert mechanism.sigma / 3 == pytest.approx(gaussian_sigma(epsilon=1.0, delta=1e-6), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(truncated(300, 0.01), 300)],
+        [(truncated(300, 0.3), 300)],
+        [(accounting.Laplace(scale=1.0, sensitivity=1.0, **ONE), 40)],
+        [(accounting.DiscreteLaplace(scale=50.0, sensitivity=9, **ONE), 40), (gaussian(9.0), 2)],
+    ],
+    ids=["too much noise", "too little noise", "laplace", "mixture"],
+)
+def test_calibrate_spends_the_target_and_no_more(pairs):
+    target = Privacy(1.0, 1e-6, "replace")
+    found = calibrate(pairs, target=target)
+    assert [count for _, count in found] == [count for _, count in pairs]
+    assert 0.9999 * target.epsilon < tight(found, delta=target.delta) <= target.epsilon
+    factors = [old.spread / new.spread for (old, _), (new, _) in zip(pairs, found, strict=True)]
+    assert max(factors) == pytest.approx(min(factors))
+
+
+def test_calibrate_stops_at_the_smallest_scale_of_the_lattice():
+    law = accounting.DiscreteLaplace(scale=50.0, sensitivity=1, **ONE)
+    [(found, _)] = calibrate([(law, 1)], target=Privacy(30.0, 1e-6, "replace"))
+    assert found.scale == pytest.approx(0.5, rel=1e-9)
+
+
+def test_calibrate_says_when_no_noise_is_enough():
+    with pytest.raises(BudgetExceeded, match="truncated tails"):
+        calibrate([(truncated(10, 0.1, mass=1e-5), 10)], target=Privacy(1, 1e-6, "replace"))
+    with pytest.raises(InvalidInput, match=r"target\.epsilon"):
+        calibrate([(gaussian(1.0), 1)], target=Privacy(0, 1e-6, "replace"))
+    with pytest.raises(InvalidInput, match=r"target\.delta"):
+        calibrate([(gaussian(1.0), 1)], target=Privacy(1, 0, "replace"))
