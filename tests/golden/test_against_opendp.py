@@ -29,7 +29,10 @@ def same_law_p_value(left, right):
     """Two-sample chi-square over bins of the pooled sample, for integers of any scale."""
     pooled = np.sort(np.concatenate([left, right]))
     edges = np.unique(pooled[:: len(pooled) // 40])
-    table = [np.bincount(np.searchsorted(edges, side), minlength=len(edges) + 1) for side in (left, right)]
+    table = [
+        np.bincount(np.searchsorted(edges, side), minlength=len(edges) + 1)
+        for side in (left, right)
+    ]
     table = np.array(table)[:, np.sum(table, axis=0) > 20]
     return stats.chi2_contingency(table).pvalue
 

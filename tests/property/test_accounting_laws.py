@@ -64,7 +64,9 @@ def test_more_noise_is_never_dearer(kind, data, count, delta, factor):
     mechanism = data.draw(MECHANISMS[kind])
     noisier = mechanism.with_noise_times(factor)
     # Two grids: each rounds upwards by up to a few parts in ten thousand.
-    assert tight([(noisier, count)], delta=delta) <= tight([(mechanism, count)], delta=delta) * 1.001
+    assert (
+        tight([(noisier, count)], delta=delta) <= tight([(mechanism, count)], delta=delta) * 1.001
+    )
 
 
 @settings(max_examples=30)
@@ -78,7 +80,9 @@ def test_order_and_grouping_do_not_matter(data, delta):
     ]
     split = [(mechanism, 1) for mechanism, count in pairs for _ in range(count)]
     shuffled = data.draw(st.permutations(split))
-    assert tight(shuffled, delta=delta) == pytest.approx(tight(pairs, delta=delta), rel=1e-9, abs=1e-9)
+    assert tight(shuffled, delta=delta) == pytest.approx(
+        tight(pairs, delta=delta), rel=1e-9, abs=1e-9
+    )
 
 
 @given(

@@ -85,9 +85,7 @@ def test_products_are_those_of_python_integers(shapes, bounds, data):
         assert np.array_equal(product.astype(object), truth)
 
 
-@given(
-    pairs=st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 2), min_size=1, max_size=8)
-)
+@given(pairs=st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 2), min_size=1, max_size=8))
 def test_addition_is_exact_or_refused(pairs):
     left, right = np.array(pairs, dtype=np.int64).T
     truth = [a + b for a, b in pairs]

@@ -1,4 +1,4 @@
-"""Mironov's attack (CCS 2012): the low bits of a float betray which number the noise was added to."""
+"""Mironov's attack (CCS 2012): the low bits of a float betray what the noise was added to."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ DRAWS = 200_000
 
 
 def naive(secret):
-    """What most code does: floating-point Laplace noise of scale 1/ε on a secret of sensitivity 1."""
+    """What most code does: float64 Laplace noise of scale 1/ε on a secret of sensitivity 1."""
     generator = np.random.default_rng()
     return secret + generator.laplace(scale=1 / EPSILON, size=DRAWS)
 
@@ -29,7 +29,7 @@ def frequency_of_betrayal(releases):
 
 
 def excess_over_privacy(release):
-    """By how much Pr[event | 0] exceeds e^ε·Pr[event | 1]: above sampling error it breaks privacy."""
+    """By how much Pr[event | 0] exceeds e^ε·Pr[event | 1], and how common the event is."""
     zero, one = (frequency_of_betrayal(release(secret)) for secret in (0.0, 1.0))
     return max(zero - np.exp(EPSILON) * one, one - np.exp(EPSILON) * zero), max(zero, one)
 

@@ -46,7 +46,14 @@ def test_covers_compares_within_one_relation_only():
 
 def test_a_guarantee_is_a_sentence():
     text = str(Guarantee(1.0, 1e-6, "add_remove", unit="customer", scope="the released file"))
-    for part in ("customer", "added or removed", "the released file", "2.719", "1e-06", "add_remove"):
+    for part in (
+        "customer",
+        "added or removed",
+        "the released file",
+        "2.719",
+        "1e-06",
+        "add_remove",
+    ):
         assert part in text
     assert text.endswith(".")
 

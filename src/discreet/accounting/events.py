@@ -198,9 +198,7 @@ class TruncatedLaplace(Mechanism):
         return SMALLEST_SCALE * self.epsilon / self.sensitivity
 
 
-def _lattice_delta(
-    epsilons: Floats, spread: float, sensitivity: int, bound: int | None
-) -> Floats:
+def _lattice_delta(epsilons: Floats, spread: float, sensitivity: int, bound: int | None) -> Floats:
     """Return δ(ε), ε ≥ 0, for Z against Z + Δ, Pr[Z = z] ∝ q^|z| on |z| ≤ bound, q = e^(-spread/Δ).
 
     The loss at z falls with z, so the best test is z ≤ t for the last t whose loss exceeds ε:

@@ -95,8 +95,8 @@ def _epsilon_at(losses: Floats, masses: Floats, delta: float) -> float:
     """Return the smallest ε ≥ 0 with Σ_{loss > ε} (1 - e^(ε - loss))·mass ≤ delta."""
     if delta <= 0:
         return math.inf
-    # above[j] = Σ_{i≥j} mass and damped[j] = Σ_{i≥j} mass·e^(loss_j - loss_i), so that for ε between
-    # the losses j-1 and j the sum is above[j] - e^(ε - loss_j)·damped[j].
+    # above[j] = Σ_{i≥j} mass and damped[j] = Σ_{i≥j} mass·e^(loss_j - loss_i), so that for ε
+    # between the losses j-1 and j the sum is above[j] - e^(ε - loss_j)·damped[j].
     decay = math.exp(losses[0] - losses[1]) if len(losses) > 1 else 1.0
     above = np.cumsum(masses[::-1])[::-1]
     damped = signal.lfilter([1.0], [1.0, -decay], masses[::-1])[::-1]

@@ -56,12 +56,16 @@ def test_many_gaussians_on_the_grid_against_one_exact_gaussian(count, delta):
 def test_gaussians_compose_without_any_loss():
     pairs = [(gaussian(3.0), 4), (gaussian(5.0), 1), (gaussian(3.0), 2)]
     sigma = 1 / math.sqrt(6 / 9 + 1 / 25)
-    assert tight(pairs, delta=1e-9) == pytest.approx(gaussian_epsilon(sigma=sigma, delta=1e-9), rel=1e-9)
+    assert tight(pairs, delta=1e-9) == pytest.approx(
+        gaussian_epsilon(sigma=sigma, delta=1e-9), rel=1e-9
+    )
 
 
 def test_one_mechanism_is_exact():
     laplace = accounting.Laplace(scale=2.0, sensitivity=1.0, **ONE)
-    assert tight([(laplace, 1)], delta=1e-6) == pytest.approx(0.5 + 2 * math.log1p(-1e-6), rel=1e-12)
+    assert tight([(laplace, 1)], delta=1e-6) == pytest.approx(
+        0.5 + 2 * math.log1p(-1e-6), rel=1e-12
+    )
     one = truncated(1, 0.5, mass=1e-6)
     assert tight([(one, 1)], delta=1e-6) == pytest.approx(0.5, rel=1e-3)
     assert tight([(one, 1)], delta=1e-7) == math.inf
@@ -104,7 +108,9 @@ def test_a_mixture_of_all_laws_against_dp_accounting():
         (accounting.DiscreteLaplace(scale=50.0, sensitivity=5, **ONE), 30),
     ]
     for delta in (1e-3, 1e-6):
-        assert tight(ours, delta=delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), abs=2e-3)
+        assert tight(ours, delta=delta) == pytest.approx(
+            theirs.get_epsilon_for_delta(delta), abs=2e-3
+        )
 
 
 def test_truncated_tails_above_delta_have_no_epsilon():

@@ -43,9 +43,7 @@ def test_truncated_laplace_by_brute_force(sensitivity, epsilon, delta, position)
     )
 
 
-@given(
-    sensitivity=st.integers(1, 7), scale=st.floats(0.5, 30), position=st.floats(-1, 1)
-)
+@given(sensitivity=st.integers(1, 7), scale=st.floats(0.5, 30), position=st.floats(-1, 1))
 def test_discrete_laplace_by_brute_force(sensitivity, scale, position):
     mechanism = accounting.DiscreteLaplace(sensitivity=sensitivity, scale=scale, **ONE)
     at = position * mechanism.spread
@@ -57,7 +55,9 @@ def test_discrete_laplace_by_brute_force(sensitivity, scale, position):
 def test_continuous_laplace_is_the_limit_of_a_fine_lattice(epsilon):
     fine = accounting.DiscreteLaplace(scale=2e6, sensitivity=10**6, **ONE)
     at = np.array([epsilon])
-    assert MECHANISMS["laplace"].hockey_stick(at)[0] == pytest.approx(fine.hockey_stick(at)[0], abs=1e-6)
+    assert MECHANISMS["laplace"].hockey_stick(at)[0] == pytest.approx(
+        fine.hockey_stick(at)[0], abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from discreet import DiscreetError, InvalidInput
-from discreet.noise import DiscreteLaplace, Entropy, RoundedGaussian, SystemEntropy, TruncatedLaplace
+from discreet.noise import (
+    DiscreteLaplace,
+    Entropy,
+    RoundedGaussian,
+    SystemEntropy,
+    TruncatedLaplace,
+)
 from discreet.testing import Seeded, Silent
 
 LAWS = [

@@ -50,7 +50,7 @@ def candidate(sigma, slab, offset, coin):
         cumulative, k = mpmath.exp(0) / total, 0
         while mpmath.mpf(slab) / WORD >= cumulative:
             k += 1
-            cumulative += mpmath.exp(-mpmath.mpf(k) ** 2 / 2) / total
+            cumulative += mpmath.exp(-(mpmath.mpf(k) ** 2) / 2) / total
         x = mpmath.mpf(offset) / WORD
         if mpmath.mpf(coin) / WORD >= mpmath.exp(-x * (2 * k + x) / 2):
             return None
@@ -91,7 +91,7 @@ def test_coins_too_close_for_floats_are_decided_exactly(k, distance):
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_slabs_too_close_for_a_word_are_decided_exactly(k, distance):
     with mpmath.workdps(60):
-        weights = [mpmath.exp(-mpmath.mpf(j) ** 2 / 2) for j in range(30)]
+        weights = [mpmath.exp(-(mpmath.mpf(j) ** 2) / 2) for j in range(30)]
         edge = int(mpmath.floor(mpmath.fsum(weights[: k + 1]) / mpmath.fsum(weights) * WORD))
     check_candidate(1e6, edge + distance, WORD // 3, 0)
 

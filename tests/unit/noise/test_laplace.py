@@ -151,8 +151,8 @@ def test_draws_never_leave_the_bound(law):
 
 
 def test_an_unbounded_draw_can_exceed_its_stored_digits():
-    # At rate 8 there are three stored digits (45/8 has three bits); the part above is geometric with
-    # ratio e^-64 < 2^-64, so two zero words in a row are one head, and any other word is tails.
+    # At rate 8 there are three stored digits (45/8 has three bits); the part above is geometric
+    # with ratio e^-64 < 2^-64, so two zero words are one head, and any other word is tails.
     law = Geometric(rate=Fraction(8), limit=None)
     draw = law.batch(1, Replay(*[2**64 - 1] * 3, *[0, 0] * 2, 2**64 - 1))
     assert draw.tolist() == [2 << 3]

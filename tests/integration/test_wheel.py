@@ -1,0 +1,74 @@
+"""The wheel installs into an empty environment, without extras, and works there."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+USE = """
+import importlib.util
+import discreet
+from discreet.accounting import Gaussian, gaussian_sigma, tight
+from discreet.noise import RoundedGaussian
+
+for extra in ("torch", "sklearn", "matplotlib", "opendp", "pytest"):
+    assert importlib.util.find_spec(extra) is None, extra
+sigma = gaussian_sigma(epsilon=1.0, delta=1e-6)
+noise = RoundedGaussian(sigma=1000 * sigma).sample((100, 100))
+assert 0.9 < noise.std() / (1000 * sigma) < 1.1
+mechanism = Gaussian(sigma=sigma, sensitivity=1.0, neighbours="replace")
+assert abs(tight([(mechanism, 1)], delta=1e-6) - 1) < 1e-6
+print("works", discreet.__version__)
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The bin folder of a fresh environment with nothing but the wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(ROOT),
+    )
+    [wheel] = folder.glob("discreet-*.whl")
+    run(sys.executable, "-m", "venv", str(folder / "venv"))
+    python = folder / "venv" / "bin" / "python"
+    constraints = ROOT / "constraints.txt"
+    run(str(python), "-m", "pip", "install", "--quiet", "-c", str(constraints), str(wheel))
+    return python.parent
+
+
+def test_the_wheel_works_without_extras(installed, tmp_path):
+    python = str(installed / "python")
+    assert run(python, "-W", "error", "-c", USE, cwd=tmp_path).startswith("works")
+    site = pathlib.Path(
+        run(python, "-c", "import discreet; print(discreet.__file__)").strip()
+    ).parent
+    assert (site / "py.typed").exists()
+
+
+def test_the_installed_command_works(installed, tmp_path):
+    command = str(installed / "discreet")
+    environment = {**os.environ, "COLUMNS": "100"}
+    assert "demo" in run(command, "--help", cwd=tmp_path, env=environment)
+    assert run(command, "--version", cwd=tmp_path).startswith("discreet ")
+    shown = run(command, "demo", cwd=tmp_path, env=environment)
+    assert "1.4145" in shown  # the accountant's golden value
+    assert "4.2247" in shown  # the exact Gaussian's
+    assert shown.count("variance") == 3

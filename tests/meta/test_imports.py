@@ -1,0 +1,93 @@
+"""`import discreet` and `discreet --help` stay light, whatever is installed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import discreet
+
+HEAVY = (
+    "scipy",
+    "dp_accounting",
+    "torch",
+    "transformers",
+    "diffusers",
+    "sklearn",
+    "matplotlib",
+    "opendp",
+)
+
+# The finder answers before any other, so even an attempt to import a heavy library is seen, also
+# where the library is not installed.
+WATCH = """
+import sys
+
+class Watch:
+    attempts = []
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {heavy!r}:
+            self.attempts.append(name)
+        return None
+
+sys.meta_path.insert(0, Watch())
+{code}
+import json
+print(json.dumps([Watch.attempts, sorted({{name.partition(".")[0] for name in sys.modules}})]))
+"""
+
+HELP = """
+import sys, discreet.cli
+sys.argv = ["discreet", "--help"]
+try:
+    discreet.cli.main()
+except SystemExit as stop:
+    assert not stop.code
+"""
+
+
+def run(code):
+    script = WATCH.format(heavy=set(HEAVY), code=code)
+    output = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, check=True, text=True
+    ).stdout
+    attempts, loaded = json.loads(output.splitlines()[-1])
+    return attempts, set(loaded)
+
+
+@pytest.mark.parametrize("code", ["import discreet", HELP], ids=["import", "help"])
+def test_nothing_heavy_is_loaded(code):
+    attempts, loaded = run(code)
+    assert attempts == []
+    assert loaded.isdisjoint(HEAVY)
+    assert "discreet" in loaded
+
+
+def test_the_watch_sees_what_it_should():
+    attempts, loaded = run("import discreet.accounting")
+    assert "scipy" in attempts
+    assert {"scipy", "dp_accounting"} <= loaded
+
+
+def test_rooms_load_on_first_use():
+    attempts, loaded = run("import discreet; discreet.noise.SystemEntropy()")
+    assert "torch" not in attempts
+    assert "dp_accounting" not in loaded
+
+
+def test_the_top_level_offers_what_it_lists():
+    assert sorted(discreet.__all__) == discreet.__all__
+    assert set(dir(discreet)) == set(discreet.__all__)
+    for name in discreet.__all__:
+        assert getattr(discreet, name) is not None
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        _ = discreet.nothing_of_this_name
+
+
+@pytest.mark.parametrize("room", ["noise", "accounting", "testing"])
+def test_every_room_lists_what_it_offers(room):
+    module = getattr(discreet, room)
+    assert sorted(module.__all__) == module.__all__
+    for name in module.__all__:
+        assert getattr(module, name).__doc__

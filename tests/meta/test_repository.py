@@ -1,0 +1,132 @@
+"""Promises of the repository itself."""
+
+import ast
+import pathlib
+import re
+import tomllib
+from importlib import metadata
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = pathlib.Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RANDOM = {"random", "secrets", "urandom", "getrandom", "default_rng", "RandomState", "uuid4"}
+
+
+def pins():
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {name.lower().replace("_", "-"): version for name, version in pairs}
+
+
+def test_randomness_has_one_door():
+    doors = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = {
+                ast.Attribute: lambda n: [n.attr],
+                ast.Name: lambda n: [n.id],
+                ast.Import: lambda n: [alias.name for alias in n.names],
+                ast.ImportFrom: lambda n: [n.module or "", *(alias.name for alias in n.names)],
+            }.get(type(node), lambda n: [])(node)
+            if any(part in RANDOM for name in names for part in name.split(".")):
+                doors.append(path.name)
+    assert set(doors) == {"entropy.py"}
+
+
+def test_the_readme_has_exactly_two_commands():
+    blocks = re.findall(
+        r"```(?:sh|bash|console)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    commands = [line for block in blocks for line in block.splitlines() if line.strip()]
+    assert commands == ["make demo", "make test"]
+
+
+def test_the_readme_example_runs_and_gives_the_numbers_it_shows():
+    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["noise"].shape == (64, 65)
+    shown = {
+        name: re.search(rf"^{name} = .*# ([\d.]+)", example, re.MULTILINE)[1]
+        for name in ("sigma", "epsilon")
+    }
+    for name, text in shown.items():
+        assert f"{names[name]:.{len(text.partition('.')[2])}f}" == text
+
+
+def test_ci_runs_the_readme_command():
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_core_is_light():
+    names = {re.split(r"[<>=\[]", requirement)[0] for requirement in PROJECT["dependencies"]}
+    assert names == {
+        "array-api-compat",
+        "cryptography",
+        "dp-accounting",
+        "numpy",
+        "rich",
+        "safetensors",
+        "scipy",
+        "typer",
+    }
+    extras = {"torch", "transformers", "diffusers", "sklearn", "plots", "bench", "dev"}
+    assert set(PROJECT["optional-dependencies"]) == extras
+
+
+def test_every_dependency_has_a_range_here_and_a_pin_in_the_constraints():
+    requirements = PROJECT["dependencies"] + [
+        requirement for extra in PROJECT["optional-dependencies"].values() for requirement in extra
+    ]
+    named = [r for r in requirements if not r.startswith("discreet[")]
+    assert all(re.search(r">=\d", requirement) for requirement in named)
+    assert {re.split(r"[<>=\[]", requirement)[0] for requirement in named} <= set(pins())
+    assert pins()["torch"] == "2.13.0"
+
+
+def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned():
+    pinned, seen, open_requirements = pins(), {}, ["discreet[dev]"]
+    while open_requirements:
+        requirement = Requirement(open_requirements.pop())
+        key = (requirement.name, frozenset(requirement.extras))
+        if key not in seen:
+            distribution = metadata.distribution(requirement.name)
+            seen[key] = distribution.version.partition("+")[0]
+            extras = requirement.extras or {""}
+            open_requirements += [
+                needed
+                for needed in distribution.requires or []
+                if (marker := Requirement(needed).marker) is None
+                or any(marker.evaluate({"extra": extra}) for extra in extras)
+            ]
+    versions = {name.lower().replace("_", "-"): version for (name, _), version in seen.items()}
+    del versions["discreet"]
+    assert len(versions) > 30
+    assert versions == {name: pinned.get(name) for name in versions}
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"]
+)
+def test_the_papers_are_there(name):
+    assert (ROOT / name).stat().st_size > 300
+
+
+def test_links_in_the_documents_lead_somewhere():
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    for document in documents:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", document.read_text()):
+            if not target.startswith(("http:", "https:", "mailto:")):
+                assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_docstrings_that_name_a_proof_note_name_one_that_exists():
+    notes = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "privacy.md").read_text(), re.MULTILINE)
+    named = []
+    for path in SOURCES:
+        named += re.findall(r'docs/privacy\.md`?,\s+"([^"]+)"', path.read_text())
+    assert len(named) >= 3
+    assert set(named) <= set(notes)
