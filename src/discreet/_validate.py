@@ -13,7 +13,7 @@ def reject(name: str, value: object, wanted: str) -> NoReturn:
     raise InvalidInput(f"Expected {name}={value!r} to be {wanted}.")
 
 
-def real(  # noqa: PLR0913 (each keyword is one bound)
+def real(
     name: str,
     value: object,
     *,
@@ -40,6 +40,12 @@ def real(  # noqa: PLR0913 (each keyword is one bound)
     if not math.isfinite(number) or not all(holds(number, limit) for limit, _, holds in given):
         reject(name, value, wanted)
     return number
+
+
+def instance(name: str, value: object, kind: type) -> None:
+    """Raise `InvalidInput` unless `value` is of the given type."""
+    if not isinstance(value, kind):
+        reject(name, value, f"a {kind.__name__}")
 
 
 def whole(name: str, value: object, *, at_least: int, at_most: int | None = None) -> int:

@@ -59,6 +59,7 @@ class Privacy:
 
     def covers(self, spent: "Privacy") -> bool:
         """Whether a mechanism that spends `spent` also satisfies this."""
+        _validate.instance("spent", spent, Privacy)
         if self.neighbours is not spent.neighbours:
             raise InvalidInput(
                 f"Expected one neighbouring relation, got {self.neighbours} and {spent.neighbours}."
@@ -94,10 +95,15 @@ class Guarantee(Privacy):
     def __str__(self) -> str:
         return (
             f"If any one {self.unit} had been {self.neighbours.change}, nothing that {self.scope} "
-            f"can show would be more than e^ε = {_rounded_up(math.exp(min(self.epsilon, 700)))} "
+            f"can show would be more than e^ε = {_growth(self.epsilon)} "
             f"times as likely, but for an additional chance of δ = {_rounded_up(self.delta)} "
             f"(ε = {_rounded_up(self.epsilon)}, {self.neighbours} neighbours)."
         )
+
+
+def _growth(epsilon: float) -> str:
+    """Return e^ε as a number, or as a power where it leaves float64."""
+    return _rounded_up(math.exp(epsilon)) if epsilon < 700 else f"e^{_rounded_up(epsilon)}"
 
 
 def _rounded_up(value: float) -> str:

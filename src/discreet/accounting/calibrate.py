@@ -31,6 +31,7 @@ def calibrate(
         BudgetExceeded: no amount of noise helps, because the truncated tails alone exceed δ.
     """
     pairs = check_mechanisms(mechanisms)
+    _validate.instance("target", target, Privacy)
     _validate.real("target.epsilon", target.epsilon, above=0)
     _validate.real("target.delta", target.delta, above=0, below=1)
     if pairs[0][0].neighbours is not target.neighbours:
@@ -48,7 +49,7 @@ def calibrate(
         # Bounded, so that an ε of zero or infinity still has a side of the root.
         return min(max(math.log(max(spent, 1e-300) / target.epsilon), -50.0), 50.0)
 
-    tails = math.fsum(count * mechanism.infinite_loss for mechanism, count in pairs)
+    tails = math.fsum(count * mechanism.truncation for mechanism, count in pairs)
     if tails >= target.delta:
         raise BudgetExceeded(
             f"Expected the truncated tails of all mechanisms, {tails:g} together, to be below "

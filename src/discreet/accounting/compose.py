@@ -5,15 +5,15 @@
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
-from scipy import optimize
+from typing import TypeVar
 
 from discreet import _validate
 from discreet.accounting.events import Gaussian, Mechanism
 from discreet.accounting.loss import composed_epsilon
 from discreet.errors import InvalidInput
 from discreet.privacy import Neighbours, Privacy
+
+Part = TypeVar("Part")
 
 
 def basic(parts: Sequence[tuple[Privacy, int]]) -> Privacy:
@@ -22,12 +22,10 @@ def basic(parts: Sequence[tuple[Privacy, int]]) -> Privacy:
     Args:
         parts: (guarantee, how many times), all under one neighbouring relation.
     """
-    neighbours = _one_relation([part.neighbours for part, _ in parts])
-    counts = [_validate.whole("count", count, at_least=1) for _, count in parts]
-    epsilon = math.fsum(
-        part.epsilon * count for (part, _), count in zip(parts, counts, strict=True)
-    )
-    delta = math.fsum(part.delta * count for (part, _), count in zip(parts, counts, strict=True))
+    pairs = _pairs("parts", parts, Privacy)
+    neighbours = _one_relation([part.neighbours for part, _ in pairs])
+    epsilon = math.fsum(part.epsilon * count for part, count in pairs)
+    delta = math.fsum(part.delta * count for part, count in pairs)
     return Privacy(epsilon, min(delta, 1.0), neighbours)
 
 
@@ -36,6 +34,7 @@ def advanced(part: Privacy, count: int, *, delta_prime: float) -> Privacy:
 
     ε' = k·ε·(e^ε - 1) + ε·√(2k·ln(1/δ')), δ_total = k·δ + δ' (Dwork, Roth 2014, Theorem 3.20).
     """
+    _validate.instance("part", part, Privacy)
     count = _validate.whole("count", count, at_least=1)
     delta_prime = _validate.real("delta_prime", delta_prime, above=0, below=1)
     _validate.real("part.epsilon", part.epsilon, at_least=0, at_most=100)
@@ -48,8 +47,8 @@ def advanced(part: Privacy, count: int, *, delta_prime: float) -> Privacy:
 def tight(mechanisms: Sequence[tuple[Mechanism, int]], *, delta: float) -> float:
     """Return the ε of all the mechanisms together at this δ, by their privacy loss distribution.
 
-    An upper bound, tight to a few parts in ten thousand. Infinite if the mechanisms' truncated
-    tails alone exceed δ.
+    An upper bound, usually within a few parts in ten thousand of the truth. Infinite if the
+    mechanisms' truncated tails alone exceed δ.
 
     Args:
         mechanisms: (mechanism, how many times), all under one neighbouring relation, on the same
@@ -59,7 +58,7 @@ def tight(mechanisms: Sequence[tuple[Mechanism, int]], *, delta: float) -> float
     delta = _validate.real("delta", delta, above=0, below=1)
     pairs = _merge_gaussians(check_mechanisms(mechanisms))
     if len(pairs) == 1 and pairs[0][1] == 1:
-        return _single_epsilon(pairs[0][0], delta)
+        return pairs[0][0].epsilon_at(delta)
     return composed_epsilon(pairs, delta)
 
 
@@ -69,6 +68,7 @@ def with_sampler_error(privacy: Privacy, total_variation: float) -> Privacy:
     Replacing each of the two output laws costs η, once on either side of
     Pr[M(D) ∈ S] ≤ e^ε·Pr[M(D') ∈ S] + δ: together (1 + e^ε)·η.
     """
+    _validate.instance("privacy", privacy, Privacy)
     eta = _validate.real("total_variation", total_variation, at_least=0, at_most=1)
     _validate.real("privacy.epsilon", privacy.epsilon, at_least=0, at_most=700)
     delta = privacy.delta + (1 + math.exp(privacy.epsilon)) * eta
@@ -79,14 +79,23 @@ def check_mechanisms(
     mechanisms: Sequence[tuple[Mechanism, int]],
 ) -> list[tuple[Mechanism, int]]:
     """Return the pairs if they are mechanisms under one relation; equal ones are put together."""
-    for mechanism, _ in mechanisms:
-        if not isinstance(mechanism, Mechanism):
-            _validate.reject("mechanism", mechanism, "one of the mechanisms of discreet.accounting")
-    _one_relation([mechanism.neighbours for mechanism, _ in mechanisms])
+    pairs = _pairs("mechanisms", mechanisms, Mechanism)  # type: ignore[type-abstract]
+    _one_relation([mechanism.neighbours for mechanism, _ in pairs])
     counts: dict[Mechanism, int] = {}
-    for mechanism, count in mechanisms:
-        counts[mechanism] = counts.get(mechanism, 0) + _validate.whole("count", count, at_least=1)
+    for mechanism, count in pairs:
+        counts[mechanism] = counts.get(mechanism, 0) + count
     return list(counts.items())
+
+
+def _pairs(name: str, values: object, kind: "type[Part]") -> list[tuple[Part, int]]:
+    """Return (part, count) pairs, each checked, from any iterable of them."""
+    try:
+        pairs = [(part, count) for part, count in values]  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        _validate.reject(name, values, f"a list of ({kind.__name__}, count) pairs")
+    for part, _ in pairs:
+        _validate.instance(f"a part of {name}", part, kind)
+    return [(part, _validate.whole("count", count, at_least=1)) for part, count in pairs]
 
 
 def _one_relation(relations: Sequence[Neighbours]) -> Neighbours:
@@ -112,19 +121,3 @@ def _merge_gaussians(pairs: Sequence[tuple[Mechanism, int]]) -> list[tuple[Mecha
         (mechanism, count) for mechanism, count in pairs if not isinstance(mechanism, Gaussian)
     ]
     return [(merged, 1), *others]
-
-
-def _single_epsilon(mechanism: Mechanism, delta: float) -> float:
-    """Return where the exact δ(ε) of one mechanism falls to δ; no grid is needed."""
-
-    def excess(epsilon: float) -> float:
-        return float(mechanism.hockey_stick(np.array([epsilon]))[0]) - delta
-
-    if excess(0.0) <= 0:
-        return 0.0
-    if excess(mechanism.largest_loss) > 0:
-        return math.inf
-    root = float(optimize.brentq(excess, 0.0, mechanism.largest_loss, xtol=1e-15, rtol=1e-14))
-    while excess(root) > 0:
-        root = min(root * (1 + 1e-14), mechanism.largest_loss)
-    return root

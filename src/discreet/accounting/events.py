@@ -13,15 +13,28 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+from scipy import optimize
 
 from discreet import _validate
 from discreet import noise as laws
-from discreet.accounting.gaussian import Floats, hockey_sticks
+from discreet.accounting.gaussian import (
+    LARGEST_EPSILON,
+    LARGEST_MU,
+    Floats,
+    gaussian_epsilon,
+    hockey_sticks,
+)
 from discreet.noise.law import SMALLEST_SCALE
 from discreet.privacy import Neighbours
 
 # δ(ε) of a Gaussian this many standard deviations out is below 1e-43, far below any δ in use.
 _GAUSSIAN_REACH = 14.0
+
+# Losses below this do not add up reliably in float64 within any count in use.
+_LEAST_SPREAD = 1e-12
+
+# More than the relative rounding error of δ(ε).
+_ROUNDING = 1 + 1e-12
 
 
 class Mechanism(abc.ABC):
@@ -62,9 +75,34 @@ class Mechanism(abc.ABC):
         return 0.0
 
     @property
+    def truncation(self) -> float:
+        """A bound on `infinite_loss` that holds whatever the noise is multiplied by."""
+        return 0.0
+
+    @property
     def least_factor(self) -> float:
         """The smallest factor that `with_noise_times` takes."""
-        return 0.0
+        return self.spread / LARGEST_EPSILON
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta; infinite if there is none."""
+
+        def excess(fraction: float) -> float:
+            at = np.array([fraction * self.largest_loss])
+            return float(self.hockey_stick(at)[0]) * _ROUNDING - delta
+
+        if excess(0.0) <= 0:
+            return 0.0
+        if self.infinite_loss > delta:
+            return math.inf
+        if excess(1.0) > 0:  # by rounding: the tails, and they are within delta
+            return self.largest_loss
+        root = float(optimize.brentq(excess, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
+        step = 1e-15
+        while excess(root) > 0:
+            root = min(root + step, 1.0)
+            step *= 2
+        return root * self.largest_loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +114,24 @@ class Gaussian(Mechanism):
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        _validate.real("sigma", self.sigma, above=0)
-        _validate.real("sensitivity", self.sensitivity, above=0)
-        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+        _set(self, "sigma", _validate.real("sigma", self.sigma, above=0))
+        _set(self, "sensitivity", _validate.real("sensitivity", self.sensitivity, above=0))
+        _set(self, "neighbours", Neighbours.parse(self.neighbours))
+        _validate.real("sensitivity/sigma", self.spread, at_least=_LEAST_SPREAD, at_most=LARGEST_MU)
 
     @property
     def spread(self) -> float:
         """μ = Δ/σ: the loss is N(μ²/2, μ²)."""
         return self.sensitivity / self.sigma
+
+    @property
+    def least_factor(self) -> float:
+        """The factor that leaves the largest ratio Δ/σ."""
+        return self.spread / LARGEST_MU
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta, at any delta."""
+        return gaussian_epsilon(sigma=self.sigma, delta=delta, sensitivity=self.sensitivity)
 
     @property
     def largest_loss(self) -> float:
@@ -107,9 +155,10 @@ class Laplace(Mechanism):
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        _validate.real("scale", self.scale, above=0)
-        _validate.real("sensitivity", self.sensitivity, above=0)
-        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+        _set(self, "scale", _validate.real("scale", self.scale, above=0))
+        _set(self, "sensitivity", _validate.real("sensitivity", self.sensitivity, above=0))
+        _set(self, "neighbours", Neighbours.parse(self.neighbours))
+        _check_ratio(self.spread)
 
     @property
     def spread(self) -> float:
@@ -133,9 +182,10 @@ class DiscreteLaplace(Mechanism):
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        laws.DiscreteLaplace(scale=self.scale)
-        _validate.whole("sensitivity", self.sensitivity, at_least=1)
-        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+        _set(self, "scale", laws.DiscreteLaplace(scale=self.scale).scale)
+        _set(self, "sensitivity", _validate.whole("sensitivity", self.sensitivity, at_least=1))
+        _set(self, "neighbours", Neighbours.parse(self.neighbours))
+        _check_ratio(self.spread)
 
     @property
     def spread(self) -> float:
@@ -152,7 +202,7 @@ class DiscreteLaplace(Mechanism):
     @property
     def least_factor(self) -> float:
         """The factor that leaves the smallest scale of a lattice law."""
-        return SMALLEST_SCALE / self.scale
+        return max(SMALLEST_SCALE / self.scale, super().least_factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +215,10 @@ class TruncatedLaplace(Mechanism):
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        _ = self.law
-        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+        for name in ("sensitivity", "epsilon", "delta"):
+            _set(self, name, getattr(self.law, name))
+        _set(self, "neighbours", Neighbours.parse(self.neighbours))
+        _validate.real("epsilon", self.epsilon, at_least=_LEAST_SPREAD)
 
     @cached_property
     def law(self) -> laws.TruncatedLaplace:
@@ -195,7 +247,12 @@ class TruncatedLaplace(Mechanism):
     @property
     def least_factor(self) -> float:
         """The factor that leaves the smallest scale of a lattice law."""
-        return SMALLEST_SCALE * self.epsilon / self.sensitivity
+        return max(SMALLEST_SCALE * self.epsilon / self.sensitivity, super().least_factor)
+
+    @property
+    def truncation(self) -> float:
+        """The δ that was asked for."""
+        return self.delta
 
 
 def _lattice_delta(epsilons: Floats, spread: float, sensitivity: int, bound: int | None) -> Floats:
@@ -206,13 +263,13 @@ def _lattice_delta(epsilons: Floats, spread: float, sensitivity: int, bound: int
     [(1 - q^(t+1)) + q(1 - e^ε·q^(Δ-t-1)) + (e^ε - 1)·q^(B+1)] / (1 + q - 2q^(B+1)),
     in which every bracket is an expm1.
     """
-    inside = np.minimum(epsilons, spread)  # beyond, only the infinite losses are left
+    inside = np.minimum(epsilons, spread)
     rate = spread / sensitivity
     below = np.clip(np.ceil(sensitivity * (1 - inside / spread) / 2), 0, sensitivity)  # t + 1
     edge = 0.0 if bound is None else math.exp(-rate * (bound + 1))
     weight = (
         -np.expm1(-rate * below)
-        - math.exp(-rate) * np.expm1(inside - rate * (sensitivity - below))
+        - math.exp(-rate) * np.expm1((inside - spread) + rate * below)
         + np.expm1(inside) * edge
     )
     # -2q^(B+1) + 1 + q, by expm1 so that a bound far below the scale keeps its digits.
@@ -221,4 +278,16 @@ def _lattice_delta(epsilons: Floats, spread: float, sensitivity: int, bound: int
         if bound is None
         else (-math.expm1(-rate * (bound + 1)) - math.exp(-rate) * math.expm1(-rate * bound))
     )
-    return np.asarray(weight / total)
+    # At ε = spread and beyond, only the infinite losses are left; exactly, because a rounding error
+    # here would be counted as one more infinite loss for each mechanism.
+    least = edge * math.expm1(spread) / total
+    return np.where(epsilons >= spread, least, np.maximum(weight / total, least))
+
+
+def _check_ratio(spread: float) -> None:
+    _validate.real("sensitivity/scale", spread, at_least=_LEAST_SPREAD, at_most=LARGEST_EPSILON)
+
+
+def _set(mechanism: Mechanism, name: str, value: object) -> None:
+    """Store a checked value; a numpy float32 kept as it came would poison all that follows."""
+    object.__setattr__(mechanism, name, value)

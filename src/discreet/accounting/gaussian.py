@@ -16,21 +16,27 @@ from discreet import _validate
 
 Floats = NDArray[np.float64]
 
+# Beyond these nobody is protected, and exponentials leave float64.
+LARGEST_EPSILON = 500.0
+LARGEST_MU = 1000.0
+
+# More than the relative error of `hockey_sticks`.
+_ROUNDING = 1 + 1e-11
+
 
 def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Return the smallest σ that gives (ε, δ) for the given L2 sensitivity."""
-    epsilon = _validate.real("epsilon", epsilon, above=0)
+    epsilon = _validate.real("epsilon", epsilon, above=0, at_most=LARGEST_EPSILON)
     delta = _validate.real("delta", delta, above=0, below=1)
     sensitivity = _validate.real("sensitivity", sensitivity, above=0)
-    # At the upper end Φ(μ/2 - ε/μ) alone is 1 - δ/2 or more, and e^ε·Φ(...) is smaller still.
-    quantile = float(special.ndtri(1 - delta / 2)) if delta > 1e-15 else 40.0
-    highest = quantile + 40.0 + math.sqrt((quantile + 40.0) ** 2 + 2 * epsilon)
-    mu = math.exp(
-        _root(lambda x: _log_excess(math.exp(x), epsilon, delta), -80.0, math.log(highest))
-    )
-    while hockey_stick(mu, epsilon) > delta:
-        mu *= 1 - 1e-14  # the root is good to some ulps: end on the private side of it
-    return sensitivity / mu
+    # δ(ε) grows with μ; at the upper end it is one to all digits, at the lower end zero.
+    highest = 40.0 + math.sqrt(40.0**2 + 2 * epsilon)
+    log_mu = _root(lambda x: _log_excess(math.exp(x), epsilon, delta), -80.0, math.log(highest))
+    step = 1e-15
+    while _log_excess(math.exp(log_mu), epsilon, delta) > 0:
+        log_mu -= step  # the root is good to some ulps: end on the private side of it
+        step *= 2
+    return sensitivity / math.exp(log_mu)
 
 
 def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -38,14 +44,17 @@ def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: float = 1.0) ->
     sigma = _validate.real("sigma", sigma, above=0)
     delta = _validate.real("delta", delta, above=0, below=1)
     mu = _validate.real("sensitivity", sensitivity, above=0) / sigma
-    if hockey_stick(mu, 0.0) <= delta:
+    _validate.real("sensitivity/sigma", mu, above=0, at_most=LARGEST_MU)
+    if _log_excess(mu, 0.0, delta) <= 0:
         return 0.0
-    # There Φ(μ/2 - ε/μ) = Φ(-√(2·ln(1/δ))) ≤ δ.
-    highest = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))
-    epsilon = _root(lambda x: _log_excess(mu, x, delta), 0.0, highest)
-    while hockey_stick(mu, epsilon) > delta:
-        epsilon *= 1 + 1e-14
-    return epsilon
+    # In units of μ, so that the precision is relative. There Φ(μ/2 - ε/μ) ≤ δ, and beyond is slack.
+    highest = mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1e-3
+    units = _root(lambda x: _log_excess(mu, mu * x, delta), 0.0, highest)
+    step = 1e-15 * highest
+    while _log_excess(mu, mu * units, delta) > 0:
+        units += step
+        step *= 2
+    return mu * units
 
 
 def hockey_stick(mu: float, epsilon: float) -> float:
@@ -54,17 +63,23 @@ def hockey_stick(mu: float, epsilon: float) -> float:
 
 
 def hockey_sticks(mu: float, epsilons: Floats) -> Floats:
-    """Return δ(ε) = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) for ε ≥ 0.
+    """Return δ(ε) = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) for ε ≥ 0, with relative error below 1e-11.
 
     With a = ε/μ - μ/2 and Mills' ratio m = (1 - Φ)/φ this is φ(a)·(m(a) - m(a + μ)), which keeps
-    its relative accuracy in the tail; where a is far below zero there is nothing to cancel.
+    its relative accuracy in the tail; for small μ the difference is the integral of
+    -m'(x) = 1 - x·m(x). Where a is far below zero there is nothing to cancel.
     """
     a = epsilons / mu - mu / 2
-    density = np.exp(-0.5 * a**2) / math.sqrt(2 * math.pi)
     near = np.maximum(a, -5.0)
-    tail = density * (_mills(near) - _mills(near + mu))
+    density = np.exp(-0.5 * a**2) / math.sqrt(2 * math.pi)
+    if mu < 1:
+        nodes, weights = np.polynomial.legendre.leggauss(16)
+        x = near[..., None] + mu * (nodes + 1) / 2
+        difference = (1 - x * _mills(x)) @ weights * mu / 2
+    else:
+        difference = _mills(near) - _mills(near + mu)
     bulk = special.ndtr(-a) - np.exp(np.minimum(epsilons + special.log_ndtr(-a - mu), 0.0))
-    return np.where(a > -5.0, tail, bulk)
+    return np.where(a > -5.0, density * difference, bulk)
 
 
 def _mills(x: Floats) -> Floats:
@@ -73,8 +88,8 @@ def _mills(x: Floats) -> Floats:
 
 
 def _log_excess(mu: float, epsilon: float, delta: float) -> float:
-    """Return ln δ(ε) - ln δ, finite even where δ(ε) underflows."""
-    return math.log(max(hockey_stick(mu, epsilon), 1e-320)) - math.log(delta)
+    """Return ln δ(ε) - ln δ, rounding errors of δ(ε) included; finite even where it underflows."""
+    return math.log(max(hockey_stick(mu, epsilon) * _ROUNDING, 1e-320)) - math.log(delta)
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from dp_accounting.pld import pld_pmf
+from numpy.typing import NDArray
 from scipy import fft, optimize, signal, special
 
 from discreet.accounting.events import Mechanism
@@ -22,7 +23,7 @@ from discreet.accounting.gaussian import Floats
 
 # How many grid steps make one typical loss. A mixture needs more, because its losses fall between
 # the grid points; a single kind has its extreme losses, which matter most, on the grid.
-_STEPS, _STEPS_IN_MIXTURE = 64, 256
+_STEPS, _MOST_STEPS, _VARIANCE_PARTS = 64, 4096, 2**17
 _COARSEST_STEP = 0.005
 
 # Mass of the tilted law that may lie outside the window of the convolution.
@@ -86,9 +87,14 @@ def composed_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) 
 
     # An error of η in the tilted masses above ε changes δ(ε) by at most η·e^(log_moment - tilt·ε),
     # which falls with ε: the allowance at the first answer covers the second, which is larger.
-    first = _epsilon_at(losses, untilted, delta - infinite)
+    # The masses themselves, and K, are good to some 1e-13 of each mechanism.
+    count = sum(part.count for part in parts)
+    left = (delta - infinite) * (1 - min(0.5, 1e-9 + 1e-13 * count))
+    first = _epsilon_at(losses, untilted, left)
     allowance = numerical_error * math.exp(min(log_moment - tilt * first, 700.0))
-    return _epsilon_at(losses, untilted, delta - infinite - allowance)
+    largest = math.fsum(count * mechanism.largest_loss for mechanism, count in mechanisms)
+    # Finite losses never exceed their largest values (of a Gaussian: but for `infinite`).
+    return min(_epsilon_at(losses, untilted, left - allowance), largest)
 
 
 def _epsilon_at(losses: Floats, masses: Floats, delta: float) -> float:
@@ -112,20 +118,32 @@ def _epsilon_at(losses: Floats, masses: Floats, delta: float) -> float:
 def _grid_step(mechanisms: Sequence[tuple[Mechanism, int]]) -> float:
     """Return the grid step: a fixed fraction of the root mean square loss.
 
-    It depends on the kinds and proportions of mechanisms but not on their number, so that an
-    n-fold composition is computed on the same grid as an (n-1)-fold one.
+    For one kind of mechanism it does not depend on how many there are, so that an n-fold
+    composition is computed on the same grid as an (n-1)-fold one. In a mixture, rounding a loss of
+    size s to steps of h adds at most min(h²/4, h·s) to its variance; h is the largest step that
+    adds a negligible part.
     """
     if len(mechanisms) == 1:
         spread = mechanisms[0][0].spread
-        return spread / max(_STEPS, math.ceil(spread / _COARSEST_STEP))
-    total = sum(count for _, count in mechanisms)
-    square = sum(count * mechanism.spread**2 for mechanism, count in mechanisms) / total
-    return min(math.sqrt(square) / _STEPS_IN_MIXTURE, _COARSEST_STEP)
+        # A hair more than the fraction, so that the largest loss is not above the last step.
+        steps = min(max(_STEPS, math.ceil(spread / _COARSEST_STEP)), _MOST_STEPS)
+        return spread / steps * (1 + 2.0**-50)
+    variance = sum(count * mechanism.spread**2 for mechanism, count in mechanisms)
+
+    def added(step: float) -> float:
+        return sum(
+            count * min(step**2 / 4, step * mechanism.spread) for mechanism, count in mechanisms
+        )
+
+    step = max(_COARSEST_STEP, math.sqrt(variance) / _MOST_STEPS)
+    while added(step) > variance / _VARIANCE_PARTS:
+        step /= 1.25
+    return step
 
 
 def _discretise(mechanism: Mechanism, count: int, step: float) -> _Loss:
     """Return the mechanism's privacy loss on the grid, by pessimistic connect-the-dots."""
-    top = max(1, math.ceil(mechanism.largest_loss / step * (1 - 1e-12)))
+    top = max(1, math.ceil(mechanism.largest_loss / step))
     deltas = np.clip(mechanism.hockey_stick(grid_points(-top, 2 * top + 1, step)), 0.0, 1.0)
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -top, top, deltas)
     dense = pmf.to_dense_pmf()
@@ -159,19 +177,32 @@ def _convolve(parts: Sequence[_Loss], tilt: float) -> tuple[Floats, int, float]:
     size = fft.next_fast_len(
         max(highest - lowest + 1, *(len(part.masses) for part in parts)), real=True
     )
-    spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
-    for part in parts:
-        spectrum *= fft.rfft(part.tilted(tilt), size) ** part.count
+    spectra = [fft.rfft(part.tilted(tilt), size) for part in parts]
+    counts = [part.count for part in parts]
+    spectrum = np.prod([z**n for z, n in zip(spectra, counts, strict=True)], axis=0)
     start = lowest - sum(part.count * part.lowest for part in parts)
     masses = np.roll(fft.irfft(spectrum, size), -(start % size))
-    # Every entry of an FFT of N numbers of sum one has error below 4u·log2(N), u = 2^-53; a power
-    # multiplies it by the count and keeps it where the spectrum is not small, so that the L2 error
-    # of the result is that times its own L2 norm, and L1 ≤ √N·L2. What the window cuts off or
-    # wraps around is bounded by _OUTSIDE.
-    count = sum(part.count for part in parts)
-    unit = float(np.finfo(np.float64).eps)
-    error = 8 * unit * (count + 1) * math.log2(size) * math.sqrt(size * float(masses @ masses))
+    error = _fft_error(spectra, counts, size)
     return masses[: highest - lowest + 1], lowest, error + 4 * _OUTSIDE
+
+
+def _fft_error(
+    spectra: Sequence[NDArray[np.complex128]], counts: Sequence[int], size: int
+) -> float:
+    """Return a bound on the L1 error of a product of powers of spectra, transformed back.
+
+    Each entry of the FFT of masses of sum one is good to e = 8·2^-52·log2(N), rounding of the power
+    included. Changing the factors one by one, the product's entries change by at most
+    Σ_i n_i·e·Π_j (|z_j| + e)^n_j / (|z_i| + e); by Parseval the L2 error of the masses is the root
+    mean square of that, and L1 ≤ √N·L2. The transform back adds as much as one more factor.
+    """
+    entry = 8 * float(np.finfo(np.float64).eps) * math.log2(size)
+    logs = [np.log(np.abs(z) + entry) for z in spectra]
+    whole = sum(n * log for n, log in zip(counts, logs, strict=True))
+    per_entry = sum(n * np.exp(whole - log) for n, log in zip(counts, logs, strict=True))
+    per_entry = per_entry + np.exp(whole)
+    # Twice the half spectrum of a real transform holds at least the whole.
+    return entry * math.sqrt(2 * float(np.sum(per_entry**2)))
 
 
 def _window(parts: Sequence[_Loss], tilt: float) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 Commands import what they need when they run, so that `discreet --help` is instant.
 """
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -44,4 +46,7 @@ def demo() -> None:
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters still works
     app()

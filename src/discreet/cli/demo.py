@@ -47,9 +47,10 @@ def _histogram(console: Console, law: IntegerLaw, draws: NDArray[np.int64]) -> N
     values = np.arange(-reach, reach + 1)
     expected = law.pmf(values)
     observed = np.array([np.count_nonzero(draws == value) for value in values]) / len(draws)
-    unit = _BAR / max(expected.max(), observed.max())
+    width = max(8, min(_BAR, console.width - 24))
+    unit = width / max(expected.max(), observed.max())
     for value, seen, theory in zip(values, observed, expected, strict=True):
-        bar = ("█" * round(seen * unit)).ljust(_BAR + 1)
+        bar = ("█" * round(seen * unit)).ljust(width + 1)
         mark = round(theory * unit)
         console.print(f"{value:4d} {bar[:mark]}│{bar[mark + 1 :]} {seen:.4f} / {theory:.4f}")
     ratio = float(draws.var()) / law.variance

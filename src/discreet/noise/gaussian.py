@@ -102,6 +102,15 @@ class RoundedGaussian(IntegerLaw):
         correction = wave * (4 * self.sigma**2 + 1 / (math.pi * k) ** 2)
         return self.sigma**2 + 1 / 12 + float(correction.sum())
 
+    @property
+    def largest_tilt(self) -> float:
+        """Every moment exists."""
+        return math.inf
+
+    def log_moment(self, tilt: float) -> float:
+        """Return (tσ)²/2 + |t|/2: rounding moves a normal number by at most one half."""
+        return 0.5 * (tilt * self.sigma) ** 2 + 0.5 * abs(tilt)
+
     def pmf(self, values: ArrayLike) -> NDArray[np.float64]:
         """Return Φ((|z| + ½)/σ) - Φ((|z| - ½)/σ) for each of the given integers."""
         z = np.abs(np.asarray(values, dtype=np.float64)) / self.sigma

@@ -74,6 +74,22 @@ class _LaplaceLaw(IntegerLaw):
         mass = -math.expm1(-rate) / total * np.exp(-rate * distance)
         return np.where(distance <= self._bound, mass, 0.0)
 
+    @property
+    def largest_tilt(self) -> float:
+        """The rate at which the law falls."""
+        return float(self._rate)
+
+    def log_moment(self, tilt: float) -> float:
+        """Return ln[(1 - q)²/((1 - q·e^t)(1 - q·e^-t))], infinite from the rate on.
+
+        Exact on the whole line; an upper bound with cut-off tails, which lower E[cosh(tZ)].
+        """
+        rate = self.largest_tilt
+        if abs(tilt) >= rate:
+            return math.inf
+        ends = math.expm1(tilt - rate) * math.expm1(-tilt - rate)
+        return 2 * math.log(-math.expm1(-rate)) - math.log(ends)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteLaplace(_LaplaceLaw):
@@ -116,7 +132,7 @@ class TruncatedLaplace(_LaplaceLaw):
 
     Attributes:
         sensitivity: Δ, a whole number of lattice units.
-        epsilon: ε > 0. The scale Δ/ε must lie between 0.5 and 2^40.
+        epsilon: above 0 and at most 500. The scale Δ/ε must lie between 0.5 and 2^40.
         delta: the δ that was asked for, above 0 and below one half; `exact_delta` is what it costs.
     """
 
@@ -126,7 +142,7 @@ class TruncatedLaplace(_LaplaceLaw):
 
     def __post_init__(self) -> None:
         sensitivity = _validate.whole("sensitivity", self.sensitivity, at_least=1)
-        epsilon = _validate.real("epsilon", self.epsilon, above=0)
+        epsilon = _validate.real("epsilon", self.epsilon, above=0, at_most=500)
         delta = _validate.real("delta", self.delta, above=0, below=0.5)
         scale = Fraction(sensitivity) / Fraction(epsilon)
         if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:

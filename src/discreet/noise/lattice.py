@@ -47,9 +47,9 @@ class Lattice:
             raise InvalidInput(f"Expected values to fit a lattice of bits={self.bits}.")
         return np.rint(scaled).astype(np.int64)
 
-    def to_real(self, integers: Integers) -> NDArray[np.float64]:
+    def to_real(self, integers: ArrayLike) -> NDArray[np.float64]:
         """Return the real numbers that lattice units stand for."""
-        return np.ldexp(integers.astype(np.float64), -self.bits)
+        return np.ldexp(_finite("integers", integers), -self.bits)
 
     def clip_rows(self, rows: ArrayLike, *, norm: float) -> Integers:
         """Round rows to the grid so that the L2 norm of each integer row is at most `norm`.
@@ -62,7 +62,9 @@ class Lattice:
             Integers, shape (..., d), with Σ z² ≤ ⌊norm·2^bits⌋² exactly.
         """
         values = _finite("rows", rows)
-        radius = self.units(norm)
+        if values.ndim < 1:
+            _validate.reject("rows.ndim", values.ndim, "at least 1")
+        radius = self.units(_validate.real("norm", norm, above=0))
         room = _coordinate_limit(values.shape[-1]).bit_length() - 1  # coordinates up to 2^room fit
         if not 1 <= radius <= 2 ** (room - 1):
             _validate.reject(
@@ -86,14 +88,12 @@ def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
         radius: the public bound, in lattice units.
     """
     radius = _validate.whole("radius", radius, at_least=0, at_most=2**31)
+    _int64("rows", rows)
     limit = _coordinate_limit(rows.shape[-1])
-    if rows.dtype != np.int64:
-        _validate.reject("rows.dtype", rows.dtype, "int64")
     if np.any(rows > limit) or np.any(rows < -limit):
         raise InvalidInput(f"Expected the coordinates of rows to be at most {limit} in magnitude.")
     squared = np.sum(rows * rows, axis=-1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        factor = radius / np.sqrt(squared.astype(np.float64)) * (1 - 2.0**-48)
+    factor = radius / np.sqrt(np.maximum(squared, 1).astype(np.float64)) * (1 - 2.0**-48)
     shrunk = np.trunc(rows * np.minimum(factor, 1.0)).astype(np.int64)
     return np.where(squared > radius**2, shrunk, rows)
 
@@ -117,6 +117,8 @@ def exact_product(
     Σ|a·b| ≤ left_bound·right_bound·chunk ≤ 2^53 before anything is multiplied, and the chunks are
     added in int64 with an overflow check.
     """
+    _validate.instance("left", left, np.ndarray)
+    _validate.instance("right", right, np.ndarray)
     term = _validate.whole("left_bound", left_bound, at_least=1) * _validate.whole(
         "right_bound", right_bound, at_least=1
     )
@@ -136,6 +138,10 @@ def exact_product(
 
 def checked_add(left: Integers, right: Integers) -> Integers:
     """Return the elementwise sum of int64 arrays, or raise `InvalidInput` where it would wrap."""
+    _int64("left", left)
+    _int64("right", right)
+    if left.shape != right.shape:
+        _validate.reject("right.shape", right.shape, f"that of left, {left.shape}")
     total = left + right
     if np.any(((left ^ total) & (right ^ total)) < 0):  # both summands have the other sign
         raise InvalidInput("Expected the exact sums to fit int64: use a coarser lattice.")
@@ -147,9 +153,18 @@ def _coordinate_limit(width: int) -> int:
     return math.isqrt(_LARGEST_SQUARED_NORM // max(width, 1))
 
 
+def _int64(name: str, values: Integers) -> None:
+    _validate.instance(name, values, np.ndarray)
+    if values.dtype != np.int64:
+        _validate.reject(f"{name}.dtype", values.dtype, "int64")
+
+
 def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return `values` as float64, at least one-dimensional, if all of them are finite."""
-    array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    """Return `values` as float64 if all of them are finite real numbers."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iufb":
+        _validate.reject(f"{name}.dtype", array.dtype, "real numbers")
+    array = array.astype(np.float64)
     if not np.all(np.isfinite(array)):
         raise InvalidInput(f"Expected {name} to have no NaN and no infinity.")
     return array
@@ -157,7 +172,11 @@ def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 def _integers_as_floats(name: str, values: NDArray[np.generic], bound: int) -> NDArray[np.float64]:
     """Return `values` as float64 if they are integers within ±bound."""
-    floats = values.astype(np.float64, copy=False)
-    if not np.all(np.abs(floats) <= bound) or not np.all(floats == np.rint(floats)):
+    # Compared before they are converted: 2^53 + 1 would become 2^53.
+    fits = values.dtype.kind in "iufb" and bool(
+        np.all(np.less_equal(values, bound) & np.greater_equal(values, -bound))
+    )
+    floats = values.astype(np.float64, copy=False) if fits else np.empty(0)
+    if not fits or not np.all(floats == np.rint(floats)):
         raise InvalidInput(f"Expected {name} to hold integers between -{bound} and {bound}.")
     return floats

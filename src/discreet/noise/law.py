@@ -17,6 +17,8 @@ LARGEST_SCALE = 2.0**40
 # How many draws are made at a time: the working set then stays inside the processor's cache.
 BATCH = 1 << 15
 
+_MOST_DRAWS = 1 << 40
+
 
 class IntegerLaw(abc.ABC):
     """A symmetric law on the integers, for noise on a lattice."""
@@ -30,7 +32,9 @@ class IntegerLaw(abc.ABC):
         """
         shape = size if isinstance(size, tuple) else (size,)
         shape = tuple(_validate.whole("size", length, at_least=0) for length in shape)
+        _validate.whole("size", math.prod(shape), at_least=0, at_most=_MOST_DRAWS)
         source = SystemEntropy() if entropy is None else entropy
+        _validate.instance("entropy", source, Entropy)
         return source.realise(self._draw, math.prod(shape)).reshape(shape)
 
     def _draw(self, count: int, entropy: Entropy) -> Integers:
@@ -59,6 +63,15 @@ class IntegerLaw(abc.ABC):
     @abc.abstractmethod
     def pmf(self, values: ArrayLike) -> NDArray[np.float64]:
         """Return the probability of each of the given integers."""
+
+    @property
+    @abc.abstractmethod
+    def largest_tilt(self) -> float:
+        """The moment generating function exists for |tilt| below this."""
+
+    @abc.abstractmethod
+    def log_moment(self, tilt: float) -> float:
+        """Return ln E[e^(tilt·Z)], or an upper bound on it: for Chernoff bounds on sums."""
 
     @property
     def total_variation(self) -> float:

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as peer
 
@@ -109,12 +110,72 @@ def test_a_mixture_of_all_laws_against_dp_accounting():
     ]
     for delta in (1e-3, 1e-6):
         assert tight(ours, delta=delta) == pytest.approx(
-            theirs.get_epsilon_for_delta(delta), abs=2e-3
+            theirs.get_epsilon_for_delta(delta), abs=2e-4
         )
 
 
 def test_truncated_tails_above_delta_have_no_epsilon():
     assert tight([(truncated(10, 0.1, mass=1e-5), 10)], delta=1e-6) == math.inf
+
+
+def test_infinite_losses_are_never_lost_to_rounding():
+    # A tail mass near 1e-16 is of the size of rounding errors of δ(ε).
+    small = accounting.TruncatedLaplace(sensitivity=5, epsilon=1.7, delta=1e-16, **ONE)
+    assert small.infinite_loss > 7e-17
+    assert tight([(small, 1)], delta=1e-20) == math.inf
+    assert tight([(small, 10_000)], delta=3e-13) == math.inf
+    assert tight([(small, 10_000)], delta=1e-12) < math.inf
+    tiny = accounting.TruncatedLaplace(
+        sensitivity=47, epsilon=2.9408581316428024, delta=1.1538493358365684e-17, **ONE
+    )
+    assert tight([(tiny, 10**6)], delta=1e-10) < math.inf
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_numpy_numbers_count_as_what_they_are(kind):
+    odd, plain = kind(0.3), float(kind(0.3))
+    for make in (
+        lambda x: accounting.TruncatedLaplace(sensitivity=3, epsilon=x, delta=1e-9, **ONE),
+        lambda x: accounting.Gaussian(sigma=x, sensitivity=x, **ONE),
+        lambda x: accounting.Laplace(scale=x, sensitivity=x, **ONE),
+        lambda x: accounting.DiscreteLaplace(scale=2 * x, sensitivity=1, **ONE),
+    ):
+        assert make(odd) == make(plain)
+        assert tight([(make(odd), 5)], delta=1e-6) == tight([(make(plain), 5)], delta=1e-6)
+
+
+@pytest.mark.parametrize("delta", [1e-14, 1e-12, 0.1, 0.3934693402873665])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 10])
+def test_pure_mechanisms_never_cost_more_than_their_sum(count, delta):
+    for mechanism in (
+        accounting.DiscreteLaplace(scale=2.711687393018587, sensitivity=7, **ONE),
+        accounting.Laplace(scale=1 / 300, sensitivity=1.0, **ONE),
+        accounting.Laplace(scale=1.0, sensitivity=1.0, **ONE),
+    ):
+        assert tight([(mechanism, count)], delta=delta) <= count * mechanism.spread
+
+
+def test_a_gaussian_alone_at_any_delta():
+    assert tight([(gaussian(1.0), 1)], delta=1e-60) == gaussian_epsilon(sigma=1.0, delta=1e-60)
+    assert gaussian_epsilon(sigma=4e8, delta=6e-12) > 0
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: gaussian(1e-200), "sensitivity/sigma="),
+        (lambda: gaussian(1e200), "sensitivity/sigma="),
+        (lambda: accounting.Laplace(scale=1e-6, sensitivity=1.0, **ONE), "sensitivity/scale="),
+        (
+            lambda: accounting.DiscreteLaplace(scale=0.5, sensitivity=1000, **ONE),
+            "sensitivity/scale=",
+        ),
+        (lambda: truncated(1, 800.0, 800), "epsilon="),
+    ],
+)
+def test_noise_that_protects_nobody_or_adds_nothing_is_refused(make, name):
+    with pytest.raises(InvalidInput, match=name):
+        make()
 
 
 def test_tight_is_never_worse_than_basic():
@@ -154,8 +215,24 @@ def test_a_bad_delta_is_named(delta):
 def test_nothing_to_compose_and_no_mechanism_are_refused():
     with pytest.raises(InvalidInput, match="got none"):
         tight([], delta=1e-6)
-    with pytest.raises(InvalidInput, match="mechanism="):
+    for wrong in ([gaussian(1.0)], gaussian(1.0), (gaussian(1.0), 3), {gaussian(1.0): 3}, None):
+        with pytest.raises(InvalidInput, match="mechanisms="):
+            tight(wrong, delta=1e-6)
+    with pytest.raises(InvalidInput, match="mechanisms="):
         tight([(Privacy(1, 0, "replace"), 1)], delta=1e-6)
+    with pytest.raises(InvalidInput, match="parts="):
+        accounting.basic([(gaussian(1.0), 2)])
+    with pytest.raises(InvalidInput, match="part="):
+        accounting.advanced(gaussian(1.0), 2, delta_prime=1e-6)
+    with pytest.raises(InvalidInput, match="privacy="):
+        accounting.with_sampler_error(1.0, 1e-9)
+    with pytest.raises(InvalidInput, match="target="):
+        calibrate([(gaussian(1.0), 2)], target=(1, 1e-6))
+
+
+def test_pairs_may_come_from_any_iterable():
+    pairs = [(gaussian(3.0), 4), (gaussian(5.0), 1)]
+    assert tight(iter(pairs), delta=1e-6) == tight(pairs, delta=1e-6)
 
 
 def test_sampler_error_is_charged_to_delta():
@@ -193,11 +270,19 @@ def test_calibrate_stops_at_the_smallest_scale_of_the_lattice():
     law = accounting.DiscreteLaplace(scale=50.0, sensitivity=1, **ONE)
     [(found, _)] = calibrate([(law, 1)], target=Privacy(30.0, 1e-6, "replace"))
     assert found.scale == pytest.approx(0.5, rel=1e-9)
+    law = accounting.TruncatedLaplace(sensitivity=1, epsilon=0.1, delta=1e-8, **ONE)
+    [(found, _)] = calibrate([(law, 1)], target=Privacy(30.0, 1e-6, "replace"))
+    assert found.epsilon == pytest.approx(2.0, rel=1e-9)
 
 
 def test_calibrate_says_when_no_noise_is_enough():
+    for mass in (1.1e-6, 1e-5):
+        with pytest.raises(BudgetExceeded, match="truncated tails"):
+            calibrate([(truncated(10, 0.1, mass=mass), 10)], target=Privacy(1, 1e-6, "replace"))
+    # The law's own tail is smaller than its δ, but grows with the noise.
+    law = accounting.TruncatedLaplace(sensitivity=1, epsilon=1.0, delta=1e-6, **ONE)
     with pytest.raises(BudgetExceeded, match="truncated tails"):
-        calibrate([(truncated(10, 0.1, mass=1e-5), 10)], target=Privacy(1, 1e-6, "replace"))
+        calibrate([(law, 100)], target=Privacy(1.0, 101 * law.infinite_loss, "replace"))
     with pytest.raises(InvalidInput, match=r"target\.epsilon"):
         calibrate([(gaussian(1.0), 1)], target=Privacy(0, 1e-6, "replace"))
     with pytest.raises(InvalidInput, match=r"target\.delta"):

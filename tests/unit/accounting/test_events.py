@@ -76,6 +76,15 @@ def test_the_curve_is_a_trade_off(name):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("delta", [1e-3, 1e-2, 0.05, 0.1])
+def test_a_single_epsilon_is_on_the_private_side_and_no_larger_than_needed(name, delta):
+    mechanism = MECHANISMS[name]
+    epsilon = mechanism.epsilon_at(delta)
+    assert mechanism.hockey_stick(np.array([epsilon]))[0] <= delta
+    assert mechanism.hockey_stick(np.array([epsilon * (1 - 1e-9)]))[0] > delta * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_more_noise_is_more_privacy(name):
     mechanism = MECHANISMS[name]
     more = mechanism.with_noise_times(2.0)

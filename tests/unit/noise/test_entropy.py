@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from discreet.noise import (
     RoundedGaussian,
     SystemEntropy,
     TruncatedLaplace,
+    entropy,
 )
 from discreet.testing import Seeded, Silent
 
@@ -113,6 +115,33 @@ def test_threads_share_a_source_without_sharing_words():
     words = np.concatenate(drawn)
     assert len(words) == 8 * 200 * 50
     assert len(np.unique(words)) == len(words)
+
+
+def test_each_sign_of_a_fork_alone_brings_a_new_key(monkeypatch):
+    keys = []
+
+    def counted():
+        keys.append(os.urandom(32))
+        return keys[-1]
+
+    monkeypatch.setattr(entropy, "_operating_system_key", counted)
+    source = SystemEntropy()
+    source.words(1)
+    source.words(1)
+    assert len(keys) == 1
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    source.words(1)
+    assert len(keys) == 2
+    monkeypatch.setattr(entropy._Forks, "count", entropy._Forks.count)  # restored afterwards
+    entropy._Forks.notice()
+    source.words(1)
+    assert len(keys) == 3
+    threads = [threading.Thread(target=source.words, args=(1,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(keys) == 11
 
 
 FORKING = """

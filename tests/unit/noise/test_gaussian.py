@@ -7,8 +7,7 @@ from replay import Replay
 
 from discreet import InvalidInput
 from discreet.noise import RoundedGaussian
-from discreet.noise.gaussian import _slab_table
-from discreet.testing import Seeded
+from discreet.noise.gaussian import _below_slab, _slab_table
 
 WORD = 2**64
 
@@ -68,7 +67,9 @@ def test_candidates_follow_the_definition(sigma, words):
 
 def check_candidate(sigma, slab, offset, coin):
     arrays = [np.array([word], dtype=np.uint64) for word in (slab, offset, coin)]
-    magnitude, accepted = RoundedGaussian(sigma=sigma)._candidates(*arrays, Seeded(1))
+    # Should more bits be needed they are zeros, so that the words are the numbers themselves.
+    zeros = Replay(*[0] * 60)
+    magnitude, accepted = RoundedGaussian(sigma=sigma)._candidates(*arrays, zeros)
     expected = candidate(sigma, slab, offset, coin)
     assert accepted[0] == (expected is not None)
     if expected is not None:
@@ -116,13 +117,36 @@ def test_an_undecided_candidate_draws_more_bits_of_the_same_number():
     assert magnitude.tolist() == [1]
 
 
-def test_a_tied_slab_draws_another_word():
+@pytest.mark.parametrize("k", range(5))
+def test_a_tied_slab_draws_another_word(k):
     law = RoundedGaussian(sigma=1e6)
-    edge = int(_slab_table()[0])
+    edge = int(_slab_table()[k])
     arrays = [np.array([word], dtype=np.uint64) for word in (edge, WORD // 3, 0)]
     low, _ = law._candidates(*arrays, Replay(0))
     high, _ = law._candidates(*arrays, Replay(WORD - 1))
-    assert low[0] < 1e6 <= high[0]
+    assert k * 1e6 <= low[0] < (k + 1) * 1e6 <= high[0] < (k + 2) * 1e6
+
+
+def test_a_tied_coin_draws_more_bits_of_offset_and_coin():
+    offset = WORD // 3 + 1
+    with mpmath.workdps(60):
+        x = mpmath.mpf(offset) / WORD
+        coin = int(mpmath.floor(mpmath.exp(-x * x / 2) * WORD))
+    arrays = [np.array([word], dtype=np.uint64) for word in (0, offset, coin)]
+    for more, expected in (((0, 0), True), ((0, WORD - 1), False)):
+        _, accepted = RoundedGaussian(sigma=1e6)._candidates(*arrays, Replay(*more))
+        assert accepted.tolist() == [expected]
+
+
+@pytest.mark.parametrize("digits", [2, 3, 4, 6, 30])
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_slab_probabilities_are_enclosed_at_every_precision(k, digits):
+    low, high = _below_slab(k)._bounds(digits)
+    with mpmath.workdps(80):
+        weights = [mpmath.exp(-(mpmath.mpf(j) ** 2) / 2) for j in range(40)]
+        truth = mpmath.fsum(weights[: k + 1]) / mpmath.fsum(weights)
+        assert mpmath.mpf(low.numerator) / low.denominator < truth
+        assert truth < mpmath.mpf(high.numerator) / high.denominator
 
 
 def test_the_last_slab_leaves_nothing_unassigned():

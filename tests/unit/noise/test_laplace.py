@@ -158,6 +158,31 @@ def test_an_unbounded_draw_can_exceed_its_stored_digits():
     assert draw.tolist() == [2 << 3]
 
 
+@pytest.mark.parametrize("digits", [2, 3, 4, 6, 30])
+def test_the_probability_of_zero_is_enclosed_at_every_precision(digits):
+    for law in (truncated(1, 0.9, 0.4), truncated(4, 0.1, 0.3), DiscreteLaplace(scale=3.0)):
+        low, high = law._nonzero._bounds(digits)
+        with mpmath.workdps(80):
+            rate = mpmath.mpf(law._rate.numerator) / law._rate.denominator
+            reach = law._bound or 2000
+            weight = 2 * mpmath.fsum(mpmath.exp(-rate * z) for z in range(1, reach + 1))
+            truth = weight / (1 + weight)
+            assert mpmath.mpf(low.numerator) / low.denominator < truth
+            assert truth < mpmath.mpf(high.numerator) / high.denominator
+
+
+def test_the_variance_survives_a_bound_far_below_the_scale():
+    law = truncated(1, 2.0**-40, 0.4999)
+    assert law.bound == 1
+    assert law.variance == pytest.approx(2 / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize("entropy", [42, np.random.default_rng(), Seeded])
+def test_what_is_no_source_of_entropy_is_refused(entropy):
+    with pytest.raises(InvalidInput, match="entropy="):
+        DiscreteLaplace(scale=3.0).sample(5, entropy=entropy)
+
+
 def test_sizes():
     law = DiscreteLaplace(scale=3.0)
     assert law.sample(0).shape == (0,)
@@ -165,7 +190,7 @@ def test_sizes():
     assert law.sample((2, 3)).dtype == np.int64
     assert law.sample(()).shape == ()
     assert law.sample(100_001).shape == (100_001,)
-    for size in (-1, 1.5, (2, -1), "3"):
+    for size in (-1, 1.5, (2, -1), "3", 2**70, (2**30, 2**30)):
         with pytest.raises(InvalidInput, match="size="):
             law.sample(size)
 

@@ -1,0 +1,5 @@
+"""Lets `python -m discreet` run the command line."""
+
+from discreet.cli import main
+
+main()

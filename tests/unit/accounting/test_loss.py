@@ -1,0 +1,57 @@
+import math
+
+import numpy as np
+import pytest
+
+from discreet import accounting
+from discreet.accounting import loss
+
+ONE = {"neighbours": "replace"}
+
+
+def part(count, rng, size=12):
+    masses = rng.random(size)
+    return loss._Loss(masses / masses.sum(), -size // 2, 0.0, count, 0.1)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("counts", [(1,), (2,), (7,), (3, 4), (1, 1, 5)])
+def test_the_reported_error_covers_the_real_one(counts, tilt):
+    """Against plain convolution in extended precision; the bound must hold and not be absurd."""
+    rng = np.random.default_rng(5)
+    parts = [part(count, rng) for count in counts]
+    exact = np.ones(1, dtype=np.longdouble)
+    for one in parts:
+        for _ in range(one.count):
+            exact = np.convolve(exact, one.tilted(tilt).astype(np.longdouble))
+    masses, lowest, error = loss._convolve(parts, tilt)
+    start = lowest - sum(one.count * one.lowest for one in parts)
+    window = exact[start : start + len(masses)]
+    assert float(np.abs(masses[: len(window)] - window).sum()) <= error < 1e-10
+    assert float(exact.sum() - window.sum()) <= 2 * loss._OUTSIDE
+
+
+def test_the_numerical_error_is_charged(monkeypatch):
+    mechanism = accounting.Laplace(scale=10.0, sensitivity=1.0, **ONE)
+    usual = loss.composed_epsilon([(mechanism, 50)], 1e-6)
+    convolve = loss._convolve
+    monkeypatch.setattr(loss, "_convolve", lambda *a: (*convolve(*a)[:2], 1e-3))
+    assert loss.composed_epsilon([(mechanism, 50)], 1e-6) > usual * (1 + 1e-5)
+
+
+def test_no_answer_lies_below_the_window():
+    losses, masses = np.array([1.0, 1.5]), np.array([1e-3, 1e-3])
+    assert loss._epsilon_at(losses, masses, 0.5) == 1.0
+    assert loss._epsilon_at(losses, masses, 0.0) == math.inf
+
+
+def test_epsilon_solves_its_equation():
+    rng = np.random.default_rng(1)
+    losses = np.linspace(-2, 3, 51)
+    masses = rng.random(51)
+    masses /= masses.sum()
+    for delta in (1e-4, 1e-2, 0.3):
+        epsilon = loss._epsilon_at(losses, masses, delta)
+        above = losses > epsilon
+        reached = np.sum(masses[above] * -np.expm1(epsilon - losses[above]))
+        assert reached == pytest.approx(delta, rel=1e-9)
