@@ -20,7 +20,7 @@ from discreet.errors import (
 from discreet.privacy import Guarantee, Neighbours, Privacy
 
 if TYPE_CHECKING:
-    from discreet import accounting, noise, testing
+    from discreet import accounting, kernels, noise, paper, testing
 
 __all__ = [
     "BudgetExceeded",
@@ -34,11 +34,13 @@ __all__ = [
     "PrivacyLeakWarning",
     "__version__",
     "accounting",
+    "kernels",
     "noise",
+    "paper",
     "testing",
 ]
 
-_ROOMS = ("accounting", "noise", "testing")
+_ROOMS = ("accounting", "kernels", "noise", "paper", "testing")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,6 +1,7 @@
 """Promises of the repository itself."""
 
 import ast
+import importlib.util
 import pathlib
 import re
 import tomllib
@@ -88,7 +89,7 @@ def test_every_dependency_has_a_range_here_and_a_pin_in_the_constraints():
 
 
 def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned():
-    pinned, seen, open_requirements = pins(), {}, ["discreet[dev]"]
+    pinned, seen, open_requirements = pins(), {}, ["discreet[dev,plots,torch]"]
     while open_requirements:
         requirement = Requirement(open_requirements.pop())
         key = (requirement.name, frozenset(requirement.extras))
@@ -113,6 +114,19 @@ def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned():
 )
 def test_the_papers_are_there(name):
     assert (ROOT / name).stat().st_size > 300
+
+
+def test_the_benchmark_refuses_a_ratio_for_the_wrong_law(monkeypatch):
+    spec = importlib.util.spec_from_file_location(
+        "noise_benchmark", ROOT / "benchmarks" / "noise.py"
+    )
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    assert benchmark.compare("laplace", 20_000)["times_faster"] > 1
+    wrong = benchmark.DiscreteLaplace
+    monkeypatch.setattr(benchmark, "DiscreteLaplace", lambda scale: wrong(scale=1.2 * scale))
+    with pytest.raises(SystemExit, match="discreet's draws do not fit the law"):
+        benchmark.compare("laplace", 20_000)
 
 
 def test_links_in_the_documents_lead_somewhere():

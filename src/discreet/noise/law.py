@@ -23,6 +23,10 @@ _MOST_DRAWS = 1 << 40
 class IntegerLaw(abc.ABC):
     """A symmetric law on the integers, for noise on a lattice."""
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return the parameters; tables that samplers have made are made again where needed."""
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+
     def sample(self, size: int | tuple[int, ...], *, entropy: Entropy | None = None) -> Integers:
         """Return independent draws.
 

@@ -1,0 +1,5 @@
+"""Feature maps: row by row, with bounds that are known before any data is seen."""
+
+from discreet.kernels.taylor import Taylor
+
+__all__ = ["Taylor"]

@@ -1,0 +1,28 @@
+"""The paper's structures, whole and faithful.
+
+"Provable Differentially Private Computation of the Cross-Attention Mechanism", Ke, Liang, Shi, Song
+and Zhang. From the bottom up: `node` (noise) → `forest` (Algorithm 1 for many trees) → `tree`,
+`distance` (4, 5), `high_dim` (6), `softmax` (2, 7), `cross_attention` (3). `docs/paper.md` goes
+through it theorem by theorem.
+"""
+
+from discreet.paper.cross_attention import Accounting, DPCrossAttention, Scope
+from discreet.paper.distance import DPTreeDistance
+from discreet.paper.high_dim import DPTreeHighDim, DPTreeHighDimAdaptive
+from discreet.paper.node import Noise
+from discreet.paper.softmax import DPTreeSoftmax, DPTreeSoftmaxAdaptive
+from discreet.paper.tree import DPTree, DPTreeBoosted
+
+__all__ = [
+    "Accounting",
+    "DPCrossAttention",
+    "DPTree",
+    "DPTreeBoosted",
+    "DPTreeDistance",
+    "DPTreeHighDim",
+    "DPTreeHighDimAdaptive",
+    "DPTreeSoftmax",
+    "DPTreeSoftmaxAdaptive",
+    "Noise",
+    "Scope",
+]

@@ -1,0 +1,285 @@
+"""Private cross-attention (Algorithm 3, the main theorem), accounted as in the paper or tightly."""
+
+import math
+from enum import StrEnum
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet import _validate, accounting
+from discreet.kernels import Taylor
+from discreet.noise import Entropy
+from discreet.paper import tails
+from discreet.paper.forest import levels_for
+from discreet.paper.node import Noise, tight_node_noise
+from discreet.paper.softmax_forest import (
+    MOMENTS,
+    NodeBudgets,
+    SoftmaxForest,
+    SoftmaxNoise,
+    check_softmax_size,
+    paper_budgets,
+    paper_composition,
+    snapped_error,
+    softmax_mechanisms,
+    softmax_net,
+)
+from discreet.paper.structure import (
+    MEMORY_LIMIT,
+    Floats,
+    Structure,
+    budget,
+    finite,
+    replace_privacy,
+    warn_noise,
+)
+from discreet.privacy import Privacy
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class Scope(StrEnum):
+    """What one guarantee covers: the whole output vector, or one fixed entry of it for ever."""
+
+    VECTOR = "vector"
+    ENTRY = "entry"
+
+
+class Accounting(StrEnum):
+    """How the noise is set: by the paper's theorems, or by the privacy loss distribution."""
+
+    PAPER = "paper"
+    TIGHT = "tight"
+
+
+class DPCrossAttention(Structure):
+    """Rows of Attn(Q, K, V) = D⁻¹AV, A_ij = exp(⟨Q_i, K_j⟩/d): a softmax structure for each column.
+
+    Algorithm 3, Theorem "Softmax cross-attention": (epsilon, delta + delta_prime)-private for keys
+    and values together, any number of adaptive queries. The denominator's weights are all one, so
+    its weight bound is 1 and its s_w = n is public. Answers are clamped to what is public: D to
+    [n, n·exp(R²)] and outputs to ±value_bound.
+
+    Args:
+        K: keys, shape (n, d); clipped to [0, upper].
+        V: values, shape (n, d_v); clipped to ±value_bound.
+        upper: R.
+        value_bound: R_w.
+        epsilon: for what `scope` covers and all queries.
+        delta: for truncation.
+        delta_prime: for advanced composition; the total is delta + delta_prime.
+        c: the paper's constant (only for accounting="paper").
+        eps_s: relative error of the kernel; sets the degree and the net.
+        p_f: how often any answer at all may miss the bound.
+        scope: "vector" covers the object; "entry" covers one fixed column of the output only.
+        accounting: "paper" splits the budget as the paper does and takes a median of l copies;
+            "tight" gives every node the least noise whose composition is (epsilon, delta +
+            delta_prime), with one copy and a union bound over the net instead of the median.
+        noise: which law the nodes get.
+        entropy: where the noise comes from; by default the operating system.
+        memory_limit: in bytes.
+    """
+
+    def __init__(
+        self,
+        K: ArrayLike,  # noqa: N803
+        V: ArrayLike,  # noqa: N803
+        *,
+        upper: float,
+        value_bound: float,
+        epsilon: float,
+        delta: float,
+        delta_prime: float,
+        c: float,
+        eps_s: float,
+        p_f: float,
+        scope: str = Scope.VECTOR,
+        accounting: str = Accounting.PAPER,
+        noise: Noise = Noise.TRUNCATED_LAPLACE,
+        entropy: Entropy | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        budget(epsilon=epsilon, delta=delta, delta_prime=delta_prime, c=c)
+        keys = finite("K", K, shape=(None, None))
+        values = finite("V", V, shape=(len(keys), None))
+        if keys.size == 0 or values.size == 0:
+            shapes = f"{keys.shape}, {values.shape}"
+            _validate.reject("the shapes of K and V", shapes, "at least 1 row and 1 column each")
+        self.scope = _choice("scope", scope, Scope)
+        self.accounting = _choice("accounting", accounting, Accounting)
+        self.upper = _validate.real("upper", upper, above=0)
+        self.value_bound = _validate.real("value_bound", value_bound, above=0)
+        _validate.real("p_f", p_f, above=0, below=1)
+        self.rows, self.columns = values.shape
+        self.kernel = Taylor.on_box(keys.shape[1], upper=self.upper, eps_s=eps_s)
+        self.net = softmax_net(keys.shape[1], self.upper, eps_s)
+        # An entry is computed from two structures, the vector from all of them.
+        self._structures = 2 if self.scope is Scope.ENTRY else self.columns + 1
+        self.copies = (
+            1
+            if self.accounting is Accounting.TIGHT
+            else tails.copies_needed(self.net.failure_per_point(p_f / self._structures))
+        )
+        check_softmax_size(
+            self.rows,
+            self.kernel.features,
+            copies=self.copies,
+            columns=self.columns + 1,
+            limit=memory_limit,
+        )
+        share = (
+            epsilon / self._structures,
+            delta / self._structures,
+            delta_prime / self._structures,
+        )
+        if self.accounting is Accounting.PAPER:
+            budgets, composed = self._paper_budgets(*share, c)
+            nodes = budgets.noise(noise)
+        else:
+            composed = replace_privacy(epsilon, delta + delta_prime)
+            nodes = self._tight_noise(composed, noise)
+        self._sums = SoftmaxForest.grow(
+            keys,
+            np.concatenate([values, np.ones((self.rows, 1))], axis=1),
+            kernel=self.kernel,
+            upper=self.upper,
+            bounds=np.append(np.full(self.columns, self.value_bound), 1.0),
+            private_columns=self.columns,
+            noise=nodes,
+            copies=self.copies,
+            entropy=entropy,
+        )
+        self._promise(
+            composed,
+            requested=replace_privacy(epsilon, delta + delta_prime),
+            mechanisms=softmax_mechanisms(
+                self._sums, columns=self._structures, private_columns=self._structures - 1
+            ),
+            entropy=entropy,
+            scope=self._scope_text(),
+        )
+        self._warn_if_useless(1 - p_f)
+
+    def _scope_text(self) -> str:
+        if self.scope is Scope.VECTOR:
+            return "the structure and all its answers"
+        return (
+            "one fixed entry (column) of the answers, for ever; the whole structure costs "
+            f"{(self.columns + 1) / 2:g} times that"
+        )
+
+    def _paper_budgets(
+        self, epsilon: float, delta: float, delta_prime: float, c: float
+    ) -> tuple[NodeBudgets, Privacy]:
+        """Return the paper's split over structures, copies and features, composed again."""
+        levels, features = levels_for(self.rows), self.kernel.features
+        budgets = paper_budgets(
+            epsilon=epsilon / self.copies,
+            delta=delta / self.copies,
+            delta_prime=delta_prime / self.copies,
+            c=c,
+            features=features,
+            levels=levels,
+        )
+        column, denominator = (
+            accounting.basic(
+                [
+                    (
+                        paper_composition(
+                            budgets,
+                            delta_prime=delta_prime / self.copies,
+                            features=features,
+                            levels=levels,
+                            private_total=private_total,
+                        ),
+                        self.copies,
+                    )
+                ]
+            )
+            for private_total in (True, False)
+        )
+        return budgets, accounting.basic([(column, self._structures - 1), (denominator, 1)])
+
+    def _tight_noise(self, target: Privacy, noise: Noise) -> SoftmaxNoise:
+        """Return one noise for all nodes, the least that the whole composition allows.
+
+        Half of δ is for truncation, half for composition: the split hardly matters.
+        """
+        share = levels_for(self.rows) * MOMENTS
+        count = share * (self.kernel.features * self._structures + self._structures - 1)
+        node = tight_node_noise(noise, target=target, delta=target.delta / 2 / count, count=count)
+        return SoftmaxNoise(node, node)
+
+    def _warn_if_useless(self, confidence: float) -> None:
+        _, denominator = self.sums_error_bound(confidence)
+        if denominator > self.rows:
+            warn_noise(
+                f"The denominator's error bound, {denominator:.3g}, exceeds the number of rows, "
+                f"{self.rows}: answers of this structure are noise."
+            )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of noisy state."""
+        return self._sums.nbytes
+
+    def sums(self, Q: ArrayLike) -> tuple[Floats, Floats]:  # noqa: N803
+        """Return the noisy AV, shape (m, d_v), and D, shape (m,), neither divided nor clamped.
+
+        Args:
+            Q: queries, shape (m, d); clipped to [0, upper] and snapped to the net.
+        """
+        queries = self.net.snap(finite("Q", Q, shape=(None, self.kernel.dim)))
+        answers = np.median(self._sums.query(queries), axis=1)
+        return answers[:, :-1], answers[:, -1]
+
+    def query(self, Q: ArrayLike) -> Floats:  # noqa: N803
+        """Return the noisy attention rows, shape (m, d_v), clamped to their public ranges."""
+        numerator, denominator = self.sums(Q)
+        most = self.rows * math.exp(self.kernel.largest_logit)
+        safe = np.clip(denominator, self.rows, most)
+        return np.clip(numerator / safe[:, None], -self.value_bound, self.value_bound)
+
+    @property
+    def relative_error(self) -> float:
+        """ε' of kernel and snapping, relative to A|V| and D; the output's is 2ε'/(1 - ε')."""
+        return snapped_error(self.kernel, self.net)
+
+    def sums_error_bound(self, confidence: float) -> tuple[float, float]:
+        """Return bounds on the noise and tree errors of all answers of AV and of D, however chosen.
+
+        Without the relative part `relative_error`·A|V| and `relative_error`·D.
+        """
+        confidence = _validate.real("confidence", confidence, above=0, below=1)
+        at_each_point = self.net.failure_per_point((1 - confidence) / self._structures)
+        single = tails.single_failure_for(self.copies, at_each_point)
+        numerator, denominator = (
+            float(tails.tail_bound(self._sums.noise_sums(column), single))
+            + self._sums.tree_error(column)
+            for column in (0, self.columns)
+        )
+        return numerator, denominator
+
+    def error_bound(self, confidence: float) -> float:
+        """Return a bound on the error of all outputs together, however the queries are chosen.
+
+        With |N̂ - N| ≤ ε'·R_w·D + ζ_v, |D̂ - D| ≤ ε'·D + ζ_d and D ≥ n, the output is off by at most
+        (2ε'·R_w·n + ζ_v + R_w·ζ_d)/((1 - ε')·n - ζ_d), and never by more than 2R_w, the clamps'.
+        """
+        numerator, denominator = self.sums_error_bound(confidence)
+        relative, bound, rows = self.relative_error, self.value_bound, float(self.rows)
+        left = (1 - relative) * rows - denominator
+        if left <= 0:
+            return 2 * bound
+        return min(
+            2 * bound, (2 * relative * bound * rows + numerator + bound * denominator) / left
+        )
+
+
+def _choice(name: str, value: str, kind: type[Choice]) -> Choice:
+    """Return the member that `value` names, or raise `InvalidInput`."""
+    try:
+        return kind(value)
+    except ValueError:
+        _validate.reject(name, value, f"one of {[str(known) for known in kind]}")

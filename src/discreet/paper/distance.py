@@ -1,0 +1,236 @@
+"""Weighted distances from moments (Algorithms 4 and 5), for all coordinates at once.
+
+Σ w_i·|y - x_i|^p over the points on one side of y is a polynomial in y whose coefficients are sums
+of w_i·x_i^q: one tree for each moment q = 0, ..., p. Points are divided by `upper` and weights by
+`weight_bound`, so that everything below happens in [0, 1] (see `node`).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import _validate, accounting
+from discreet.noise import Entropy
+from discreet.noise.entropy import Integers
+from discreet.paper import tails
+from discreet.paper.forest import Forest, leaf_of, levels_for, node_count, scatter
+from discreet.paper.node import NodeNoise, Noise, node_noise
+from discreet.paper.structure import (
+    MEMORY_LIMIT,
+    Floats,
+    Structure,
+    budget,
+    check_size,
+    finite,
+    replace_privacy,
+)
+
+_TERMS_AT_A_TIME = 2**20  # bounds the memory of one step of the build
+
+
+@dataclass(frozen=True)
+class DistanceForest:
+    """Noisy moment trees: answers Σ_i u_i·|y - t_i|^p for every coordinate, copy and column.
+
+    Attributes:
+        forest: the noisy nodes.
+        noise: their law.
+        power: p.
+        rows: the public number of rows.
+    """
+
+    forest: Forest
+    noise: NodeNoise
+    power: int
+    rows: int
+
+    @classmethod
+    def grow(
+        cls,
+        points: Floats,
+        weights: Floats,
+        *,
+        power: int,
+        noise: NodeNoise,
+        copies: int = 1,
+        entropy: Entropy | None,
+    ) -> "DistanceForest":
+        """Build from points in [0, 1], shape (n, coordinates), weights in [-1, 1], (n, columns)."""
+        levels = levels_for(len(points))
+        lanes = (weights.shape[1], power + 1)
+        leaves = np.zeros((points.shape[1], 2**levels, *lanes), dtype=np.int64)
+        rows = max(1, _TERMS_AT_A_TIME // (points.shape[1] * math.prod(lanes)))
+        for start in range(0, len(points), rows):
+            t = np.clip(points[start : start + rows], 0.0, 1.0)
+            u = np.clip(weights[start : start + rows], -1.0, 1.0)
+            scatter(leaves, leaf_of(t, levels), moment_terms(t, u, power, noise.unit))
+        forest = Forest.grow(leaves, noise.law, copies, entropy)
+        return cls(forest, noise, power, len(points))
+
+    @property
+    def _signed_binomials(self) -> tuple[Floats, Floats]:
+        """The weights of left and right moments: C(p, q)·(-1)^q and C(p, q)·(-1)^(p-q)."""
+        q = np.arange(self.power + 1)
+        binomials = np.array([math.comb(self.power, k) for k in q], dtype=np.float64)
+        return binomials * (-1.0) ** q, binomials * (-1.0) ** (self.power - q)
+
+    def query(self, positions: Floats) -> Floats:
+        """Return the noisy distances to positions in [0, 1].
+
+        Args:
+            positions: shape (m, coordinates).
+
+        Returns:
+            Shape (m, coordinates, copies, columns).
+        """
+        inside = np.clip(positions, 0.0, 1.0)
+        left, right = self.forest.query(inside)
+        on_left, on_right = self._signed_binomials
+        powers = _powers(inside, self.power)[..., ::-1]  # y^(p-q)
+        weigh = powers[:, :, None, None, :]
+        total = np.sum(weigh * (on_left * left + on_right * right), axis=-1)
+        return np.asarray(total / self.noise.unit)
+
+    def noise_weights(self, position: float = 1.0) -> tuple[float, ...]:
+        """Return how much one node of each moment weighs in an answer: C(p, q)·y^(p-q)."""
+        return tuple(
+            math.comb(self.power, q) * position ** (self.power - q) / self.noise.unit
+            for q in range(self.power + 1)
+        )
+
+    def variance(self, positions: Floats) -> Floats:
+        """Return the exact noise variance of each coordinate's answer, shape of `positions`."""
+        inside = np.clip(positions, 0.0, 1.0)
+        binomials = np.abs(self._signed_binomials[0])
+        squares = np.sum((binomials * _powers(inside, self.power)[..., ::-1]) ** 2, axis=-1)
+        return np.asarray(self.forest.levels * squares * self.noise.variance)
+
+    @property
+    def same_leaf_error(self) -> float:
+        """n·N^-p: points in the query's own leaf are not counted, and each is that near."""
+        return self.rows * 2.0 ** (-self.power * self.forest.levels)
+
+    @property
+    def rounding_error(self) -> float:
+        """Half a lattice step for each row and moment, with weights that sum to 2^p at y = 1."""
+        return self.rows * 2.0**self.power / (2 * self.noise.unit)
+
+
+def _powers(values: Floats, power: int) -> Floats:
+    """Return 1, t, ..., t^power along a new last axis, by products: the same in any batch."""
+    stacked = [np.ones_like(values)]
+    for _ in range(power):
+        stacked.append(stacked[-1] * values)
+    return np.stack(stacked, axis=-1)
+
+
+def moment_terms(points: Floats, weights: Floats, power: int, unit: int) -> Integers:
+    """Return what each row adds to its leaves, in lattice units: |term| ≤ unit, exactly.
+
+    Args:
+        points: in [0, 1], shape (n, coordinates).
+        weights: in [-1, 1], shape (n, columns).
+        power: p.
+        unit: lattice steps that stand for one.
+
+    Returns:
+        Integers, shape (n, coordinates, columns, p + 1).
+    """
+    moments = _powers(points, power)[:, :, None, :]
+    terms: NDArray[np.float64] = weights[:, None, :, None] * moments * unit
+    return np.rint(terms).astype(np.int64)
+
+
+class DPTreeDistance(Structure):
+    """Σ_i w_i·|y - x_i|^p on [0, upper]: p + 1 trees, each at (ε/(p+1), δ/(p+1)).
+
+    Algorithms 4 and 5, Theorem "DPTreeDistance": (epsilon, delta)-private.
+
+    Args:
+        x: points, shape (n,); clipped to [0, upper].
+        weights: shape (n,); clipped to ±weight_bound.
+        p: an integer power ≥ 1.
+        upper: right end of the interval.
+        weight_bound: R_w.
+        epsilon: for the whole structure and all queries.
+        delta: likewise.
+        noise: which law the nodes get.
+        entropy: where the noise comes from; by default the operating system.
+        memory_limit: in bytes.
+    """
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        weights: ArrayLike,
+        *,
+        p: int,
+        upper: float,
+        weight_bound: float,
+        epsilon: float,
+        delta: float,
+        noise: Noise = Noise.TRUNCATED_LAPLACE,
+        entropy: Entropy | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        budget(epsilon=epsilon, delta=delta)
+        points = finite("x", x, shape=(None,))
+        signed = finite("weights", weights, shape=(len(points),))
+        if len(points) == 0:
+            _validate.reject("len(x)", 0, "at least 1")
+        self.power = _validate.whole("p", p, at_least=1, at_most=32)
+        self.upper = _validate.real("upper", upper, above=0)
+        self.weight_bound = _validate.real("weight_bound", weight_bound, above=0)
+        levels = levels_for(len(points))
+        check_size(
+            {"nodes": node_count(levels), "moments": self.power + 1, "bytes": 8},
+            limit=memory_limit,
+        )
+        share = levels * (self.power + 1)
+        self._trees = DistanceForest.grow(
+            points[:, None] / self.upper,
+            signed[:, None] / self.weight_bound,
+            power=self.power,
+            noise=node_noise(noise, epsilon=epsilon / share, delta=delta / share),
+            entropy=entropy,
+        )
+        self._promise(
+            accounting.basic([(replace_privacy(epsilon / share, delta / share), share)]),
+            requested=replace_privacy(epsilon, delta),
+            mechanisms=[(self._trees.noise.mechanism, share)],
+            entropy=entropy,
+        )
+
+    @property
+    def _scale(self) -> float:
+        return float(self.weight_bound * self.upper**self.power)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of noisy nodes."""
+        return self._trees.forest.nodes.nbytes
+
+    def query(self, y: ArrayLike) -> Floats:
+        """Return the noisy distance sum for each y in [0, upper] (clipped to it), shape (m,)."""
+        positions = finite("y", y, shape=(None,))[:, None] / self.upper
+        return self._scale * self._trees.query(positions)[:, 0, 0, 0]
+
+    def variance(self, y: ArrayLike) -> Floats:
+        """Return the exact noise variance of each answer, shape (m,)."""
+        positions = finite("y", y, shape=(None,))[:, None] / self.upper
+        return self._scale**2 * self._trees.variance(positions)[:, 0]
+
+    @property
+    def deterministic_error(self) -> float:
+        """The error without noise, worst case: points in the query's own leaf, and rounding."""
+        return self._scale * (self._trees.same_leaf_error + self._trees.rounding_error)
+
+    def error_bound(self, confidence: float) -> float:
+        """Return a bound on the error of one query, with at least this probability."""
+        confidence = _validate.real("confidence", confidence, above=0, below=1)
+        weights = tuple(self._scale * weight for weight in self._trees.noise_weights())
+        counts = (self._trees.forest.levels,) * len(weights)
+        part = tails.NoiseSum(self._trees.noise.law, weights, counts)
+        return tails.tail_bound((part,), 1 - confidence) + self.deterministic_error

@@ -1,0 +1,119 @@
+"""The noise of one tree node, in units in which all trees of a structure are alike.
+
+Weights are divided by their bound and points by theirs, so that a row adds at most ±1 to a leaf of
+any tree; on the lattice one is `unit` steps. A replaced row changes the leaves of a tree by at most
+2·unit in L1 norm, exactly: |rint(u·unit)| ≤ unit whenever |u| ≤ 1, so rounding costs nothing. Every
+node of every coordinate, moment, column and copy then gets noise of one and the same law.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from discreet import accounting
+from discreet.accounting import Mechanism, calibrate, gaussian_sigma
+from discreet.errors import InvalidInput
+from discreet.noise import DiscreteLaplace, IntegerLaw, RoundedGaussian
+from discreet.noise.law import LARGEST_SCALE
+from discreet.privacy import Neighbours, Privacy
+
+_FINEST, _COARSEST = 2**26, 2**8
+
+
+class Noise(Enum):
+    """Which law the nodes get; the paper compares the three. An Enum: no law without a proof."""
+
+    TRUNCATED_LAPLACE = "truncated_laplace"
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+
+
+@dataclass(frozen=True)
+class NodeNoise:
+    """One node's noise on its lattice, for a change of `mechanism.sensitivity` lattice steps.
+
+    Attributes:
+        law: what is drawn.
+        mechanism: the same for the accountant.
+        unit: lattice steps that stand for one.
+    """
+
+    law: IntegerLaw
+    mechanism: Mechanism
+    unit: int
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw, where a unit is one."""
+        return self.law.variance / self.unit**2
+
+
+def node_noise(kind: Noise, *, epsilon: float, delta: float) -> NodeNoise:
+    """Return noise that makes a node (epsilon, delta)-private when one row is replaced.
+
+    The row's change of up to 2·unit may be spread over two nodes of a level: `docs/privacy.md`,
+    "A change over several coordinates".
+    """
+    unit = _finest_unit(kind, epsilon, delta)
+    mechanism = node_mechanism(kind, sensitivity=2 * unit, epsilon=epsilon, delta=delta)
+    return NodeNoise(law_of(mechanism), mechanism, unit)
+
+
+def tight_node_noise(kind: Noise, *, target: Privacy, delta: float, count: int) -> NodeNoise:
+    """Return the least noise of which `count` nodes together stay within `target`.
+
+    Args:
+        kind: which law.
+        target: (ε, δ) of all nodes together, by their privacy loss distribution.
+        delta: truncation mass of one node.
+        count: how many nodes one row touches.
+    """
+    guess = target.epsilon / math.sqrt(count)
+    unit = _finest_unit(kind, guess / 8, delta)  # room for noise up to eight times the guess
+    first = node_mechanism(kind, sensitivity=2 * unit, epsilon=guess, delta=delta)
+    [(mechanism, _)] = calibrate([(first, count)], target=target)
+    return NodeNoise(law_of(mechanism), mechanism, unit)
+
+
+def node_mechanism(kind: Noise, *, sensitivity: int, epsilon: float, delta: float) -> Mechanism:
+    """Return the mechanism that is (epsilon, delta)-private for a change of `sensitivity` steps."""
+    relation = Neighbours.REPLACE
+    if kind is Noise.GAUSSIAN:
+        sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+        return accounting.Gaussian(sigma=sigma, sensitivity=sensitivity, neighbours=relation)
+    if kind is Noise.LAPLACE:
+        return accounting.DiscreteLaplace(
+            scale=sensitivity / epsilon, sensitivity=sensitivity, neighbours=relation
+        )
+    return accounting.TruncatedLaplace(
+        sensitivity=sensitivity, epsilon=epsilon, delta=delta, neighbours=relation
+    )
+
+
+def law_of(mechanism: Mechanism) -> IntegerLaw:
+    """Return the integer law that a mechanism draws."""
+    match mechanism:
+        case accounting.Gaussian():
+            return RoundedGaussian(sigma=mechanism.sigma)
+        case accounting.DiscreteLaplace():
+            return DiscreteLaplace(scale=mechanism.scale)
+        case accounting.TruncatedLaplace():
+            return mechanism.law
+    raise TypeError(f"no integer law for {mechanism!r}")
+
+
+def _finest_unit(kind: Noise, epsilon: float, delta: float) -> int:
+    """Return how many lattice steps stand for one: a power of two, as fine as the noise allows.
+
+    A function of public parameters only.
+    """
+    gaussian = kind is Noise.GAUSSIAN
+    relative = gaussian_sigma(epsilon=epsilon, delta=delta) if gaussian else 1 / epsilon
+    finest = math.floor(math.log2(LARGEST_SCALE / (2 * relative) * (1 - 1e-9)))
+    unit = min(_FINEST, 2**finest) if finest >= 0 else 0
+    if unit < _COARSEST:
+        raise InvalidInput(
+            f"Expected epsilon per node to leave noise that fits the lattice, got {epsilon:.3g}: "
+            "use a larger epsilon, or fewer copies, features or columns."
+        )
+    return unit

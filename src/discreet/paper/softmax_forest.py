@@ -1,0 +1,254 @@
+"""Trees that answer weighted softmax sums, for several columns of weights and copies at once.
+
+By the law of cosines ⟨P(x), P(y)⟩ = ½(‖P(x)‖² + ‖P(y)‖² - ‖P(x) - P(y)‖²). With
+P_wx = Σ w_i·‖P(x_i)‖², s_w = Σ w_i and Value = Σ_j Σ_i w_i·|P(x_i)_j - P(y)_j|² the answer is
+½(P_wx + s_w·‖P(y)‖² - Value). Value comes from r DPTreeDistance (p = 2), one for each feature; P_wx
+from the same trees at query zero, which is post-processing; s_w from one more DPTreeDistance over
+points that are all one.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet import _validate, accounting
+from discreet.accounting import Mechanism
+from discreet.kernels import Taylor
+from discreet.noise import Entropy
+from discreet.paper import tails
+from discreet.paper.distance import DistanceForest
+from discreet.paper.forest import levels_for, node_count
+from discreet.paper.net import Net
+from discreet.paper.node import NodeNoise, Noise, node_noise
+from discreet.paper.structure import Floats, check_size, compose_equal, replace_privacy
+from discreet.privacy import Privacy
+
+MOMENTS = 3  # p = 2: weights, weighted sums, weighted squares
+
+
+@dataclass(frozen=True)
+class NodeBudgets:
+    """(ε, δ) of one node of the feature trees, and of one node of the s_w trees."""
+
+    features: Privacy
+    totals: Privacy
+
+    def noise(self, kind: Noise) -> "SoftmaxNoise":
+        """Return noise that spends just this."""
+        return SoftmaxNoise(
+            *(
+                node_noise(kind, epsilon=part.epsilon, delta=part.delta)
+                for part in (self.features, self.totals)
+            )
+        )
+
+
+@dataclass(frozen=True)
+class SoftmaxNoise:
+    """The noise of one node of the feature trees, and of one node of the s_w trees."""
+
+    features: NodeNoise
+    totals: NodeNoise
+
+
+@dataclass(frozen=True)
+class SoftmaxForest:
+    """Noisy trees that answer softmax sums for several columns of weights and copies at once.
+
+    Attributes:
+        kernel: the feature map P.
+        upper: R.
+        bounds: of the weights in each column, shape (columns,).
+        trees: one DPTreeDistance for each feature.
+        offset: the noisy P_wx, shape (copies, columns).
+        totals: the noisy s_w, shape (copies, columns); exact where it is public.
+        totals_variance: noise variance of s_w in each column, shape (columns,).
+        total_trees: the law behind the noisy totals, or None if all are public.
+    """
+
+    kernel: Taylor
+    upper: float
+    bounds: Floats
+    trees: DistanceForest
+    offset: Floats
+    totals: Floats
+    totals_variance: Floats
+    total_trees: DistanceForest | None
+
+    @classmethod
+    def grow(
+        cls,
+        points: Floats,
+        weights: Floats,
+        *,
+        kernel: Taylor,
+        upper: float,
+        bounds: Floats,
+        private_columns: int,
+        noise: SoftmaxNoise,
+        copies: int,
+        entropy: Entropy | None,
+    ) -> "SoftmaxForest":
+        """Build from points (n, d) and weights (n, columns).
+
+        The first `private_columns` columns have a private sum s_w, which is released with noise;
+        the others are constant, equal to their bound, so that their sum is public: spend nothing.
+        """
+        inside = np.clip(points, 0.0, upper)
+        ranges = kernel.feature_bounds(upper)
+        trees = DistanceForest.grow(
+            kernel(inside) / ranges,
+            weights / bounds,
+            power=2,
+            noise=noise.features,
+            copies=copies,
+            entropy=entropy,
+        )
+        squares = ranges**2
+        at_zero = trees.query(np.zeros((1, kernel.features)))[0]  # (features, copies, columns)
+        offset = bounds * np.einsum("f,fcw->cw", squares, at_zero)
+        totals = np.broadcast_to(len(points) * bounds, (copies, len(bounds))).copy()
+        totals_variance = np.zeros(len(bounds))
+        total_trees = None
+        if private_columns:
+            total_trees = DistanceForest.grow(
+                np.ones((len(points), 1)),
+                weights[:, :private_columns] / bounds[:private_columns],
+                power=2,
+                noise=noise.totals,
+                copies=copies,
+                entropy=entropy,
+            )
+            private = bounds[:private_columns]
+            totals[:, :private_columns] = private * total_trees.query(np.zeros((1, 1)))[0, 0]
+            one = total_trees.variance(np.zeros((1, 1)))[0, 0]
+            totals_variance[:private_columns] = private**2 * one
+        return cls(kernel, upper, bounds, trees, offset, totals, totals_variance, total_trees)
+
+    @property
+    def ranges(self) -> Floats:
+        """Γ_α, the range of each feature."""
+        return self.kernel.feature_bounds(self.upper)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of noisy state; the s_w trees are summed up and not kept."""
+        return self.trees.forest.nodes.nbytes + self.offset.nbytes + self.totals.nbytes
+
+    def query(self, queries: Floats) -> Floats:
+        """Return the noisy sums, shape (m, copies, columns), for queries (m, d)."""
+        features = self.kernel(np.clip(queries, 0.0, self.upper))
+        distances = self.trees.query(features / self.ranges)  # (m, features, copies, columns)
+        value = self.bounds * np.einsum("f,mfcw->mcw", self.ranges**2, distances)
+        norms = np.sum(features**2, axis=-1)[:, None, None]
+        return np.asarray(0.5 * (self.offset + self.totals * norms - value))
+
+    def variance(self, queries: Floats) -> Floats:
+        """Return the exact noise variance of one copy, shape (m, columns).
+
+        A sibling that lies on the way to the query and on the way to zero has weight ½ in P_wx and
+        -½ in Value: it cancels. So of the second-moment nodes only those below the point where the
+        two paths part count, twice.
+        """
+        features = self.kernel(np.clip(queries, 0.0, self.upper))
+        positions = np.clip(features / self.ranges, 0.0, 1.0)
+        levels, node = self.trees.forest.levels, self.trees.noise.variance
+        leaf = np.floor(positions * 2**levels)
+        # Levels at which the query is still in the leftmost node: L minus the bits of its leaf.
+        shared = levels - np.ceil(np.log2(np.minimum(leaf, 2**levels - 1) + 1))
+        squares = 2 * (levels - shared) + levels * (4 * positions**2 + positions**4)
+        tree_part = node * np.sum(self.ranges**4 * squares, axis=-1)
+        norms = np.sum(features**2, axis=-1)
+        return np.asarray(
+            0.25 * (np.outer(tree_part, self.bounds**2) + np.outer(norms**2, self.totals_variance))
+        )
+
+    def noise_sums(self, column: int) -> tuple[tails.NoiseSum, ...]:
+        """Return the noise of one copy's answer to the worst query, y = (R, ..., R)."""
+        scale = 0.5 * self.bounds[column] * self.ranges**2
+        levels = self.trees.forest.levels
+        zeroth, first, second = self.trees.noise_weights()
+        weights = [w * s for s in scale for w in (zeroth, first, second, second)]
+        parts = [tails.NoiseSum(self.trees.noise.law, tuple(weights), (levels,) * len(weights))]
+        if self.total_trees is not None and self.totals_variance[column] > 0:
+            norm = float(np.sum(self.ranges**2))
+            weight = 0.5 * norm * self.bounds[column] * self.total_trees.noise_weights(0.0)[2]
+            parts.append(tails.NoiseSum(self.total_trees.noise.law, (weight,), (levels,)))
+        return tuple(parts)
+
+    def tree_error(self, column: int) -> float:
+        """Return the error without noise of one answer, kernel and snapping apart.
+
+        Same-leaf and rounding errors of Value and P_wx, and rounding of s_w.
+        """
+        line = self.trees.same_leaf_error + self.trees.rounding_error
+        error = float(self.bounds[column] * np.sum(self.ranges**2)) * line
+        if self.total_trees is not None and self.totals_variance[column] > 0:
+            rounding = self.total_trees.rows / (2 * self.total_trees.noise.unit)
+            error += 0.5 * float(np.sum(self.ranges**2)) * self.bounds[column] * rounding
+        return error
+
+
+def paper_budgets(
+    *, epsilon: float, delta: float, delta_prime: float, c: float, features: int, levels: int
+) -> NodeBudgets:
+    """Return Algorithm 2's split for one structure, down to the nodes."""
+    share = levels * MOMENTS
+    line_epsilon = c * epsilon / (3 * math.sqrt(features * math.log(2 / delta_prime)))
+    line_delta = delta / (3 * features)
+    return NodeBudgets(
+        replace_privacy(line_epsilon / share, line_delta / share),
+        replace_privacy(epsilon / 3 / share, delta / 3 / share),
+    )
+
+
+def paper_composition(
+    budgets: NodeBudgets, *, delta_prime: float, features: int, levels: int, private_total: bool
+) -> Privacy:
+    """Return what the paper's theorems give for one structure with these nodes."""
+    share = levels * MOMENTS
+    line = accounting.basic([(budgets.features, share)])
+    parts = [(compose_equal(line, features, delta_prime=delta_prime / 2), 1)]
+    if private_total:
+        parts.append((accounting.basic([(budgets.totals, share)]), 1))
+    return accounting.basic(parts)
+
+
+def check_softmax_size(rows: int, features: int, *, copies: int, columns: int, limit: int) -> None:
+    """Check the size of all trees before any is allocated, and of the features of all rows."""
+    check_size(
+        {
+            "nodes": node_count(levels_for(rows)),
+            "features": features,
+            "moments": MOMENTS,
+            "copies": copies,
+            "columns": columns,
+            "bytes": 8,
+        },
+        limit=limit,
+    )
+
+
+def softmax_mechanisms(
+    sums: SoftmaxForest, *, columns: int, private_columns: int
+) -> list[tuple[Mechanism, int]]:
+    """Return all nodes that a row of these columns touches: one of each level, tree and copy."""
+    share = sums.trees.forest.levels * MOMENTS * sums.trees.forest.nodes.shape[2]
+    nodes: list[tuple[Mechanism, int]] = [
+        (sums.trees.noise.mechanism, share * sums.kernel.features * columns)
+    ]
+    if sums.total_trees is not None and private_columns:
+        nodes.append((sums.total_trees.noise.mechanism, share * private_columns))
+    return nodes
+
+
+def softmax_net(dim: int, upper: float, eps_s: float) -> Net:
+    """Return the net of radius ε_0 = ε_s/R on [0, R]^d."""
+    upper = _validate.real("upper", upper, above=0)
+    return Net(upper, _validate.real("eps_s", eps_s, above=0, below=1) / upper, dim)
+
+
+def snapped_error(kernel: Taylor, net: Net) -> float:
+    """Return (1 + ε_s)·e^(R·ε_0) - 1: snapping moves a logit by at most R·ε_0; errors multiply."""
+    return (1 + kernel.error) * math.exp(net.upper * net.radius) - 1

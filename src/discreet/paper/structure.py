@@ -1,0 +1,162 @@
+"""What every structure of the paper offers, and the checks that all of them need."""
+
+import abc
+import math
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import _validate, accounting
+from discreet.accounting import Mechanism
+from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.noise import Entropy
+from discreet.privacy import Guarantee, Neighbours, Privacy
+
+Floats = NDArray[np.float64]
+
+MEMORY_LIMIT = 4 * 2**30
+
+# A sum of k equal shares may exceed the whole by rounding; it never does so in exact arithmetic.
+_ROUNDING = 1e-9
+
+
+class Structure(abc.ABC):
+    """A noisy data structure: built once from private rows, then queried for ever.
+
+    Neighbours: one row is replaced by another; the number of rows is public. Whatever is kept after
+    construction is noisy or public.
+
+    Attributes:
+        guarantee: what the paper's theorems give for the parameters that were used.
+        private: False if the noise came from a test source; the guarantee then says so.
+    """
+
+    guarantee: Guarantee
+    private: bool
+
+    _mechanisms: Sequence[tuple[Mechanism, int]]
+    _total_delta: float
+
+    def _promise(
+        self,
+        composed: Privacy,
+        *,
+        requested: Privacy,
+        mechanisms: Sequence[tuple[Mechanism, int]],
+        entropy: Entropy | None,
+        scope: str = "the structure and all its answers",
+    ) -> None:
+        """Set the guarantee, or raise `BudgetExceeded` if the theorems do not reach the request."""
+        if composed.epsilon > requested.epsilon * (1 + _ROUNDING) or composed.delta > (
+            requested.delta * (1 + _ROUNDING)
+        ):
+            raise BudgetExceeded(
+                f"Expected the parameters to compose to {requested}, got {composed}: "
+                "use a smaller c."
+            )
+        self.private = entropy is None or entropy.private
+        mark = "" if self.private else f"NOT PRIVATE (noise from {entropy!r}): "
+        self.guarantee = Guarantee(
+            min(composed.epsilon, requested.epsilon),
+            min(composed.delta, requested.delta),
+            Neighbours.REPLACE,
+            unit="row",
+            scope=mark + scope,
+        )
+        self._mechanisms = mechanisms
+        self._total_delta = requested.delta
+
+    @cached_property
+    def tight_guarantee(self) -> Guarantee:
+        """The guarantee by the privacy loss distribution over all released nodes.
+
+        Never worse than `guarantee`, at the δ that was asked for in total. `docs/privacy.md`,
+        "Trees".
+        """
+        epsilon = accounting.tight(self._mechanisms, delta=self._total_delta)
+        return Guarantee(
+            min(epsilon, self.guarantee.epsilon),
+            self._total_delta,
+            Neighbours.REPLACE,
+            unit=self.guarantee.unit,
+            scope=self.guarantee.scope,
+        )
+
+    @property
+    @abc.abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of noisy state that are kept."""
+
+    @abc.abstractmethod
+    def error_bound(self, confidence: float) -> float:
+        """Return a bound on the error of `query` that holds with at least this probability.
+
+        Worst case over data and queries, in the units of the answer, with all constants: noise,
+        points in the query's own leaf, kernel, snapping and lattice rounding.
+        """
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else " NOT PRIVATE"
+        return f"<{type(self).__name__}{mark}, {self.nbytes:,} bytes, {self.guarantee.epsilon:.4g}>"
+
+
+def replace_privacy(epsilon: float, delta: float) -> Privacy:
+    """Return a `Privacy` under the paper's neighbouring relation."""
+    return Privacy(epsilon, delta, Neighbours.REPLACE)
+
+
+def compose_equal(part: Privacy, count: int, *, delta_prime: float) -> Privacy:
+    """Return the better of the paper's two composition theorems for `count` equal parts."""
+    simple = accounting.basic([(part, count)])
+    advanced = accounting.advanced(part, count, delta_prime=delta_prime)
+    return simple if simple.epsilon <= advanced.epsilon else advanced
+
+
+def budget(
+    *, epsilon: float, delta: float, delta_prime: float | None = None, c: float | None = None
+) -> None:
+    """Check the privacy parameters that the structures share."""
+    _validate.real("epsilon", epsilon, above=0)
+    _validate.real("delta", delta, above=0, below=0.5)
+    if delta_prime is not None:
+        _validate.real("delta_prime", delta_prime, above=0, below=0.5)
+    if c is not None:
+        _validate.real("c", c, above=0)
+
+
+def finite(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Floats:
+    """Return `values` as float64 if they have the shape (None: any length) and are all finite."""
+    array = np.asarray(values, dtype=np.float64)
+    fits = array.ndim == len(shape) and all(
+        want is None or have == want for have, want in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
+        _validate.reject(f"the shape of {name}", array.shape, wanted)
+    if not np.all(np.isfinite(array)):
+        raise InvalidInput(f"Expected {name} to have no NaN and no infinity.")
+    return array
+
+
+def check_size(factors: dict[str, int], *, limit: int) -> None:
+    """Raise `InvalidInput` if a product of factors, in bytes, exceeds the limit.
+
+    Runs before anything is allocated; names the largest factor, which is what to change.
+    """
+    limit = _validate.whole("memory_limit", limit, at_least=1)
+    size = math.prod(factors.values())
+    if size > limit:
+        driver = max((name for name in factors if name != "bytes"), key=lambda name: factors[name])
+        parts = " × ".join(f"{count:,} {name}" for name, count in factors.items())
+        raise InvalidInput(
+            f"Expected at most memory_limit={limit:,} bytes, got {size:,} ({parts}); "
+            f"mostly because of the {driver}."
+        )
+
+
+def warn_noise(message: str) -> None:
+    """Warn that answers will be noise; from public parameters only."""
+    warnings.warn(message, UserWarning, stacklevel=4)

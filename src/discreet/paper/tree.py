@@ -1,0 +1,162 @@
+"""DPTree (Algorithm 1) and its boosted form (Theorem "High-probability")."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet import _validate, accounting
+from discreet.errors import InvalidInput
+from discreet.noise import Entropy
+from discreet.noise.law import LARGEST_SCALE
+from discreet.paper import tails
+from discreet.paper.forest import Forest, leaf_of, levels_for, node_count
+from discreet.paper.node import Noise, law_of, node_mechanism
+from discreet.paper.structure import (
+    MEMORY_LIMIT,
+    Floats,
+    Structure,
+    budget,
+    check_size,
+    finite,
+    replace_privacy,
+)
+
+# A change of L1 norm Δ over N rounded leaves grows by at most N steps; Δ is this many times that.
+_SLACK = 2**16
+
+
+class DPTree(Structure):
+    """One noisy segment tree over leaves of [0, upper]: sums left and right of a query.
+
+    Algorithm 1, Theorem "DPTree": (epsilon, delta)-private when the leaves change by at most
+    `sensitivity` in L1 norm. Level by level each node gets TLap(Δ, ε/L, δ/L), the root excepted.
+
+    Args:
+        leaves: real sums a_1, ..., a_n, shape (n,); leaf j covers [(j-1)/N, j/N)·upper, with N the
+            next power of two (missing leaves are zero).
+        sensitivity: Δ, the largest L1 change of all leaves together when one row is replaced.
+        epsilon: for the whole tree and all queries.
+        delta: likewise; below one half.
+        upper: right end of the query interval.
+        noise: which law the nodes get.
+        entropy: where the noise comes from; by default the operating system.
+        memory_limit: in bytes.
+    """
+
+    copies = 1
+
+    def __init__(
+        self,
+        leaves: ArrayLike,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        delta: float,
+        upper: float,
+        noise: Noise = Noise.TRUNCATED_LAPLACE,
+        entropy: Entropy | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        budget(epsilon=epsilon, delta=delta)
+        exact = finite("leaves", leaves, shape=(None,))
+        if len(exact) == 0:
+            _validate.reject("len(leaves)", 0, "at least 1")
+        sensitivity = _validate.real("sensitivity", sensitivity, above=0)
+        self.upper = _validate.real("upper", upper, above=0)
+        self.levels = levels_for(len(exact))
+        width = 2**self.levels
+        check_size(
+            {"nodes": node_count(self.levels), "copies": self.copies, "bytes": 8},
+            limit=memory_limit,
+        )
+        share = self.levels * self.copies
+        node_epsilon, node_delta = epsilon / share, delta / share
+        # Lattice steps per Δ: many times the N steps that rounding may add, within the law's range.
+        steps = min(_SLACK * width, 2 ** math.floor(math.log2(LARGEST_SCALE * node_epsilon / 2)))
+        if steps < 16 * width:
+            raise InvalidInput(
+                f"Expected epsilon={epsilon!r} to leave noise that fits the lattice "
+                f"for {width} leaves."
+            )
+        self._step = sensitivity / steps
+        rounded = np.zeros((1, width, 1, 1), dtype=np.int64)
+        scaled = np.rint(exact / self._step)
+        if np.any(np.abs(scaled) > 2.0**62 / width):
+            raise InvalidInput("Expected the leaves to fit the lattice that sensitivity sets.")
+        rounded[0, : len(exact), 0, 0] = scaled.astype(np.int64)
+        mechanism = node_mechanism(
+            noise, sensitivity=steps + width, epsilon=node_epsilon, delta=node_delta
+        )
+        self._law = law_of(mechanism)
+        self._forest = Forest.grow(rounded, self._law, self.copies, entropy)
+        self._promise(
+            accounting.basic([(replace_privacy(node_epsilon, node_delta), share)]),
+            requested=replace_privacy(epsilon, delta),
+            mechanisms=[(mechanism, share)],
+            entropy=entropy,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of noisy nodes."""
+        return self._forest.nodes.nbytes
+
+    def query(self, y: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the noisy sums over the leaves left and right of the one that contains y.
+
+        Args:
+            y: positions in [0, upper] (clipped to it), shape (m,).
+
+        Returns:
+            Two arrays of shape (m,).
+        """
+        positions = finite("y", y, shape=(None,))[:, None] / self.upper
+        left, right = (
+            np.median(side[:, 0, :, 0, 0], axis=1) * self._step
+            for side in self._forest.query(positions)
+        )
+        return left, right
+
+    def variance(self, y: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the exact noise variance of both answers of a single tree, shape (m,) each.
+
+        Of the L nodes that a query reads, as many go to the left as the leaf's number has ones.
+        """
+        leaf = leaf_of(np.clip(finite("y", y, shape=(None,)) / self.upper, 0, 1), self.levels)
+        ones = np.array([int(number).bit_count() for number in leaf])
+        unit = self._law.variance * self._step**2
+        return ones * unit, (self.levels - ones) * unit
+
+    def error_bound(self, confidence: float) -> float:
+        """Return a bound on the error of either sum, for one query, at this confidence.
+
+        Noise (at most L nodes) and rounding (half a step for each of at most N leaves).
+        """
+        confidence = _validate.real("confidence", confidence, above=0, below=1)
+        single = tails.single_failure_for(self.copies, (1 - confidence) / 2)
+        part = tails.NoiseSum(self._law, (self._step,), (self.levels,))
+        return tails.tail_bound((part,), single) + self.deterministic_error
+
+    @property
+    def deterministic_error(self) -> float:
+        """The error without noise: half a lattice step for each leaf."""
+        return float((1 << self.levels) * self._step / 2)
+
+
+class DPTreeBoosted(DPTree):
+    """The median of l independent trees, each at (ε/l, δ/l): right with chance 1 - delta_fail.
+
+    Theorem "High-probability", with l from the exact binomial tail, not from the proof's constants.
+
+    Args:
+        leaves: as for `DPTree`, and so are the other arguments.
+        delta_fail: how often the median of one query may miss the bound of a single copy.
+        **options: the arguments of `DPTree`.
+    """
+
+    def __init__(self, leaves: ArrayLike, *, delta_fail: float, **options: Any) -> None:  # noqa: ANN401
+        _validate.real("delta_fail", delta_fail, above=0, below=1)
+        self.copies = tails.copies_needed(delta_fail)
+        super().__init__(leaves, **options)

@@ -1,0 +1,98 @@
+"""What one replaced row changes in the integer states, level by level, against the claim."""
+
+import warnings
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from discreet import paper
+from discreet.testing import Silent
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "delta_prime": 1e-6, "c": 0.1, "entropy": Silent()}
+UNIT = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1))
+
+
+def level_changes(trees, other):
+    """L1 change of each level of each tree, shape (levels, coordinates, columns, moments)."""
+    change = np.abs(trees.forest.nodes - other.forest.nodes)[:, :, 0]
+    levels = trees.forest.levels
+    return np.stack(
+        [change[:, 2**k - 2 : 2 ** (k + 1) - 2].sum(axis=1) for k in range(1, levels + 1)]
+    )
+
+
+@st.composite
+def neighbours(draw):
+    """Keys and values, and the same with one row replaced, key and value both."""
+    rows = draw(st.integers(1, 20))
+    keys = draw(hnp.arrays(np.float64, (rows, 2), elements=UNIT))
+    values = draw(hnp.arrays(np.float64, (rows, 2), elements=st.floats(-1, 1)))
+    which = draw(st.integers(0, rows - 1))
+    other_keys, other_values = keys.copy(), values.copy()
+    other_keys[which] = draw(hnp.arrays(np.float64, 2, elements=st.floats(-1, 3)))  # clipped
+    other_values[which] = draw(hnp.arrays(np.float64, 2, elements=st.floats(-3, 3)))
+    return (keys, values), (other_keys, other_values)
+
+
+def attention(keys, values):
+    return paper.DPCrossAttention(
+        keys, values, upper=1.0, value_bound=1.0, eps_s=0.1, p_f=0.01, accounting="tight", **BUDGET
+    )
+
+
+@settings(max_examples=40)
+@given(pair=neighbours())
+def test_no_level_changes_by_more_than_claimed(pair):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        one, other = (attention(*side)._sums for side in pair)
+    for trees, others in ((one.trees, other.trees), (one.total_trees, other.total_trees)):
+        claimed = trees.noise.mechanism.sensitivity
+        assert claimed == 2 * trees.noise.unit
+        assert level_changes(trees, others).max() <= claimed
+
+
+def test_the_claim_is_reached():
+    """A row that moves across the whole interval with the largest weights of opposite sign."""
+    x = np.array([[1.0], [0.0]])
+    one, other = (
+        paper.DPTreeHighDim(x, [weight, 1.0], p=2, upper=1.0, weight_bound=1.0, **BUDGET)._trees
+        for weight in (1.0, -1.0)
+    )
+    changes = level_changes(one, other)
+    assert changes.min() >= 0.99 * one.noise.mechanism.sensitivity
+
+
+def test_two_leaves_share_the_claim():
+    """A row that moves between leaves touches two nodes of a level, together within the claim."""
+    options = {"p": 1, "upper": 1.0, "weight_bound": 1.0, "epsilon": 1.0, "delta": 1e-6}
+    filler = np.full(15, 0.5)
+    one, other = (
+        paper.DPTreeDistance(np.append(filler, at), np.ones(16), entropy=Silent(), **options)._trees
+        for at in (0.99, 0.01)
+    )
+    weights_moment = level_changes(one, other)[..., 0]
+    assert np.all(weights_moment == 2 * one.noise.unit)
+    touched = np.count_nonzero((one.forest.nodes - other.forest.nodes)[0, :, 0, 0, 0])
+    assert touched == 2 * one.forest.levels
+
+
+@given(
+    leaves=hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-5, 5)),
+    data=st.data(),
+)
+def test_a_tree_of_real_leaves_covers_rounding_too(leaves, data):
+    """Leaves may change everywhere by tiny amounts; rounding each adds at most one step."""
+    change = data.draw(hnp.arrays(np.float64, len(leaves), elements=st.floats(-1, 1)))
+    total = np.abs(change).sum()
+    change = change / max(total, 1.0)  # L1 norm at most one
+    options = {"sensitivity": 1.0, "epsilon": 1.0, "delta": 1e-6, "upper": 1.0}
+    one, other = (
+        paper.DPTree(values, entropy=Silent(), **options) for values in (leaves, leaves + change)
+    )
+    nodes = np.abs(one._forest.nodes - other._forest.nodes)[0, :, 0, 0, 0]
+    claimed = one._mechanisms[0][0].sensitivity
+    for k in range(1, one.levels + 1):
+        assert nodes[2**k - 2 : 2 ** (k + 1) - 2].sum() <= claimed

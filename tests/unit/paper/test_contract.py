@@ -1,0 +1,261 @@
+"""What every structure of the paper must do: one suite for all of them."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from discreet import BudgetExceeded, Guarantee, InvalidInput, Neighbours, paper
+from discreet.accounting import tight
+from discreet.testing import Seeded, Silent
+
+RNG = np.random.default_rng(4)
+ROWS, DIM = 33, 2
+X, W, V = RNG.random((ROWS, DIM)), RNG.uniform(-1, 1, ROWS), RNG.uniform(-1, 1, (ROWS, 3))
+BUDGET = {"epsilon": 0.8, "delta": 1e-6}
+SPLIT = {**BUDGET, "delta_prime": 2e-6, "c": 0.1}
+BOXES = {"upper": 1.0, "weight_bound": 1.0}
+FAR = np.array([[0.2, 0.9], [-3.0, 7.0]])  # the second is clipped
+
+# name → (class, positional data, options, queries)
+STRUCTURES = {
+    "tree": (paper.DPTree, (W,), {"sensitivity": 2.0, "upper": 1.0, **BUDGET}, FAR[:, 0]),
+    "boosted": (
+        paper.DPTreeBoosted,
+        (W,),
+        {"sensitivity": 2.0, "upper": 1.0, "delta_fail": 1e-3, **BUDGET},
+        FAR[:, 0],
+    ),
+    "distance": (paper.DPTreeDistance, (X[:, 0], W), {"p": 2, **BOXES, **BUDGET}, FAR[:, 0]),
+    "high_dim": (paper.DPTreeHighDim, (X, W), {"p": 2, **BOXES, **SPLIT}, FAR),
+    "high_dim_adaptive": (
+        paper.DPTreeHighDimAdaptive,
+        (X, W),
+        {"p_f": 0.01, **BOXES, **SPLIT},
+        FAR,
+    ),
+    "softmax": (paper.DPTreeSoftmax, (X, W), {"eps_s": 0.1, **BOXES, **SPLIT}, FAR),
+    "softmax_adaptive": (
+        paper.DPTreeSoftmaxAdaptive,
+        (X, W),
+        {"eps_s": 0.1, "p_f": 0.01, **BOXES, **SPLIT},
+        FAR,
+    ),
+    "attention": (
+        paper.DPCrossAttention,
+        (X, V),
+        {"upper": 1.0, "value_bound": 1.0, "eps_s": 0.1, "p_f": 0.01, **SPLIT},
+        FAR,
+    ),
+    "attention_tight": (
+        paper.DPCrossAttention,
+        (X, V),
+        {
+            "upper": 1.0,
+            "value_bound": 1.0,
+            "eps_s": 0.1,
+            "p_f": 0.01,
+            "accounting": "tight",
+            **SPLIT,
+        },
+        FAR,
+    ),
+}
+
+pytestmark = pytest.mark.parametrize("name", STRUCTURES)
+
+
+def build(name, *, entropy=None, data=None, **changes):
+    kind, given, options, _ = STRUCTURES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # few rows: attention says that it is noise
+        return kind(*(data or given), entropy=entropy, **options | changes)
+
+
+def answers(structure, name):
+    result = structure.query(STRUCTURES[name][3])
+    return np.stack(result) if isinstance(result, tuple) else result
+
+
+def arrays_within(value, seen=None):
+    """Every array that can be reached from an object."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from arrays_within(item, seen)
+    elif hasattr(value, "__dict__"):
+        for item in vars(value).values():
+            yield from arrays_within(item, seen)
+
+
+def test_the_guarantee_is_within_the_request(name):
+    structure = build(name)
+    _, _, options, _ = STRUCTURES[name]
+    guarantee = structure.guarantee
+    assert isinstance(guarantee, Guarantee)
+    assert guarantee.neighbours is Neighbours.REPLACE
+    assert guarantee.unit == "row"
+    assert 0 < guarantee.epsilon <= options["epsilon"]
+    assert 0 < guarantee.delta <= options["delta"] + options.get("delta_prime", 0)
+    assert structure.private
+    assert "NOT PRIVATE" not in str(guarantee) + repr(structure)
+
+
+def test_the_tight_guarantee_is_never_worse_and_is_that_of_all_nodes(name):
+    structure = build(name)
+    options = STRUCTURES[name][2]
+    total = options["delta"] + options.get("delta_prime", 0)
+    assert structure.tight_guarantee.epsilon <= structure.guarantee.epsilon
+    assert structure.tight_guarantee.delta == pytest.approx(total)
+    spent = tight(structure._mechanisms, delta=total)
+    assert structure.tight_guarantee.epsilon == min(spent, structure.guarantee.epsilon)
+
+
+def test_nothing_exact_is_kept(name):
+    """Neither inputs nor exact sums: every stored number that depends on the data has noise."""
+    structure, silent = build(name, entropy=Seeded(1)), build(name, entropy=Silent())
+    data = STRUCTURES[name][1]
+    for array in arrays_within(structure):
+        assert not any(np.shares_memory(array, given) for given in data)
+        assert not any(array.shape == given.shape and np.allclose(array, given) for given in data)
+    large = [array for array in arrays_within(structure) if array.dtype == np.int64]
+    exact = [array for array in arrays_within(silent) if array.dtype == np.int64]
+    trees = [(a, b) for a, b in zip(large, exact, strict=True) if a.ndim == 5]
+    assert trees
+    for noisy, plain in trees:
+        assert np.mean(noisy == plain) < 0.01
+
+
+def test_the_inputs_are_not_changed(name):
+    data = tuple(np.array(given) for given in STRUCTURES[name][1])
+    for given in data:
+        given.flags.writeable = False
+    build(name, data=data)
+
+
+def test_noise_is_drawn_once(name):
+    structure = build(name)
+    first = answers(structure, name)
+    assert np.array_equal(first, answers(structure, name))
+    assert not np.array_equal(first, answers(build(name), name)) or name.startswith("attention")
+
+
+def test_test_sources_are_marked(name):
+    for entropy in (Seeded(3), Silent()):
+        structure = build(name, entropy=entropy)
+        assert not structure.private
+        assert "NOT PRIVATE" in str(structure.guarantee)
+        assert "NOT PRIVATE" in str(structure.tight_guarantee)
+        assert "NOT PRIVATE" in repr(structure)
+    seeded = [answers(build(name, entropy=Seeded(3)), name) for _ in range(2)]
+    assert np.array_equal(*seeded)
+
+
+def test_a_query_is_the_same_alone_or_in_a_batch(name):
+    structure = build(name)
+    queries = STRUCTURES[name][3]
+    many = np.concatenate([queries] * 5)
+    together = structure.query(many)
+    alone = structure.query(queries[1:2])
+    if isinstance(together, tuple):
+        together, alone = together[0], alone[0]
+    np.testing.assert_allclose(together[-1], alone[0], rtol=1e-12)
+    assert len(together) == len(many)
+    empty = structure.query(many[:0])
+    assert len(empty[0] if isinstance(empty, tuple) else empty) == 0
+
+
+def test_queries_out_of_range_are_clipped(name):
+    structure = build(name)
+    queries = STRUCTURES[name][3]
+    outside, inside = structure.query(queries), structure.query(np.clip(queries, 0, 1))
+    np.testing.assert_array_equal(outside, inside)
+
+
+def test_bounds_grow_with_confidence_and_shrink_with_epsilon(name):
+    structure = build(name)
+    assert (
+        structure.error_bound(0.5) <= structure.error_bound(0.99) <= structure.error_bound(0.9999)
+    )
+    assert build(name, epsilon=0.4).error_bound(0.9) >= structure.error_bound(0.9)
+    for wrong in (0, 1, -1, float("nan"), None):
+        with pytest.raises(InvalidInput, match="confidence="):
+            structure.error_bound(wrong)
+
+
+def test_the_size_is_said_before_anything_is_allocated(name):
+    structure = build(name)
+    assert structure.nbytes > 0
+    with pytest.raises(InvalidInput, match=r"memory_limit=100 bytes.*mostly because of the"):
+        build(name, memory_limit=100)
+    build(name, memory_limit=structure.nbytes)
+
+
+def test_bad_parameters_are_named(name):
+    options = STRUCTURES[name][2]
+    for key, wrong in {
+        "epsilon": 0,
+        "delta": 0,
+        "delta_prime": 1,
+        "c": -0.1,
+        "upper": 0,
+        "weight_bound": float("nan"),
+        "value_bound": float("inf"),
+        "sensitivity": -1,
+        "eps_s": 0,
+        "p_f": 1,
+        "delta_fail": 0,
+        "p": 0,
+    }.items():
+        if key in options:
+            with pytest.raises(InvalidInput, match=f"{key}="):
+                build(name, **{key: wrong})
+
+
+def test_bad_data_are_refused_without_being_shown(name):
+    data = STRUCTURES[name][1]
+    broken = tuple(np.array(given) for given in data)
+    broken[0].flat[3] = np.nan
+    with pytest.raises(InvalidInput, match="NaN") as caught:
+        build(name, data=broken)
+    assert not any(str(value)[:6] in str(caught.value) for value in data[0].flat)
+    with pytest.raises(InvalidInput, match="shape"):
+        build(name, data=(data[0][None], *data[1:]))
+    with pytest.raises(InvalidInput, match=r"shape|len"):
+        build(name, data=tuple(given[:0] for given in data))
+    queries = STRUCTURES[name][3]
+    with pytest.raises(InvalidInput, match="NaN"):
+        build(name).query(np.full_like(queries, np.nan))
+    with pytest.raises(InvalidInput, match="shape"):
+        build(name).query(queries[None])
+
+
+def test_a_constant_that_is_too_large_is_refused(name):
+    if "c" in STRUCTURES[name][2] and name != "attention_tight":
+        with pytest.raises(BudgetExceeded, match="smaller c"):
+            build(name, c=30.0)
+    else:
+        assert build(name).guarantee.epsilon == pytest.approx(BUDGET["epsilon"])
+
+
+@pytest.mark.parametrize("noise", list(paper.Noise))
+def test_all_three_laws_can_be_chosen(name, noise):
+    structure = build(name, noise=noise)
+    assert np.all(np.isfinite(answers(structure, name)))
+    assert structure.tight_guarantee.epsilon <= BUDGET["epsilon"]
+
+
+def test_a_saved_structure_carries_no_data(name):
+    """Pickle is not how releases travel, but whoever uses it must not find rows in it."""
+    structure = build(name)
+    blob = pickle.dumps(structure)
+    for given in STRUCTURES[name][1]:
+        assert given[:4].tobytes() not in blob
+    again = pickle.loads(blob)
+    np.testing.assert_array_equal(answers(again, name), answers(structure, name))

@@ -1,0 +1,131 @@
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from discreet import InvalidInput, paper
+from discreet.accounting import gaussian_sigma
+from discreet.paper import oracle
+from discreet.testing import Silent
+
+RNG = np.random.default_rng(9)
+ROWS, DIM, COLUMNS = 64, 2, 3
+K, V, Q = RNG.random((ROWS, DIM)), RNG.uniform(-1, 1, (ROWS, COLUMNS)), RNG.random((20, DIM))
+OPTIONS = {
+    "upper": 1.0,
+    "value_bound": 1.0,
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "delta_prime": 1e-6,
+    "c": 0.1,
+    "eps_s": 0.1,
+    "p_f": 0.01,
+}
+
+
+def build(**changes):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return paper.DPCrossAttention(K, V, **OPTIONS | changes)
+
+
+def test_useless_answers_are_announced_with_their_numbers():
+    with pytest.warns(UserWarning, match=rf"error bound, .* exceeds the number of rows, {ROWS}"):
+        paper.DPCrossAttention(K, V, **OPTIONS)
+
+
+def test_useful_answers_are_not_announced():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        structure = paper.DPCrossAttention(
+            np.tile(K, (400, 1)),
+            np.tile(V, (400, 1)),
+            **OPTIONS | {"epsilon": 400.0},
+            accounting="tight",
+        )
+    assert structure.error_bound(0.99) < 1.0
+    truth = oracle.attention(Q, K, V)
+    assert np.abs(structure.query(Q) - truth).max() <= structure.error_bound(0.99)
+
+
+def test_an_entry_is_said_to_be_one_entry_everywhere():
+    entry, vector = build(scope="entry"), build(scope="vector")
+    for guarantee in (entry.guarantee, entry.tight_guarantee):
+        assert "one fixed entry" in str(guarantee)
+        assert "2 times that" in str(guarantee)  # (3 + 1)/2
+    assert "entry" not in str(vector.guarantee)
+
+
+def test_a_vector_costs_more_noise_than_an_entry():
+    for accounting in ("paper", "tight"):
+        entry, vector = (build(scope=scope, accounting=accounting) for scope in ("entry", "vector"))
+        assert entry.sums_error_bound(0.99)[1] < vector.sums_error_bound(0.99)[1]
+
+
+def test_tight_accounting_spends_the_whole_budget_and_paper_accounting_does_not():
+    assert build(accounting="tight").tight_guarantee.epsilon == pytest.approx(1.0, rel=1e-4)
+    assert build(accounting="paper").tight_guarantee.epsilon < 0.1
+
+
+def test_tight_accounting_needs_far_less_noise():
+    loose, tight = (build(accounting=accounting) for accounting in ("paper", "tight"))
+    assert loose.copies > 1
+    assert tight.copies == 1
+    assert tight.sums_error_bound(0.99)[1] < loose.sums_error_bound(0.99)[1] / 100
+
+
+def test_the_denominator_spends_nothing_on_its_public_sum():
+    structure = build()
+    assert np.all(structure._sums.totals[:, -1] == ROWS)
+    assert structure._sums.totals_variance[-1] == 0
+    assert structure._sums.totals_variance[0] > 0
+    assert structure._sums.total_trees.forest.nodes.shape[3] == COLUMNS
+
+
+def test_answers_stay_in_their_public_ranges():
+    structure = build()  # almost pure noise
+    numerator, denominator = structure.sums(Q)
+    assert np.abs(numerator).max() > 100
+    assert denominator.min() < ROWS or denominator.max() > ROWS * math.e
+    assert np.abs(structure.query(Q)).max() <= 1.0
+
+
+def test_queries_are_snapped_to_the_net():
+    structure = build(entropy=Silent())
+    cells = structure.net.cells
+    assert cells == 5  # ⌈1/(2·0.1)⌉
+    near = (np.array([[2, 3]]) + 0.5) / cells
+    assert np.array_equal(structure.query(near), structure.query(near + 0.09 / cells))
+    assert np.abs(structure.net.snap(Q) - Q).max() <= structure.net.radius + 1e-12
+
+
+def test_copies_come_from_the_exact_binomial_tail():
+    # p_f/2 over 25 net points: 3 copies fail too often, 5 do not (the proof's constants: 2651).
+    assert build(scope="entry").copies == 5
+
+
+def test_bad_choices_are_named():
+    with pytest.raises(InvalidInput, match="scope="):
+        build(scope="matrix")
+    with pytest.raises(InvalidInput, match="accounting="):
+        build(accounting="loose")
+    with pytest.raises(InvalidInput, match="shape of V"):
+        paper.DPCrossAttention(K, V[:-1], **OPTIONS)
+    with pytest.raises(InvalidInput, match="features"):
+        paper.DPCrossAttention(np.ones((4, 64)), np.ones((4, 64)), **OPTIONS | {"upper": 3.0})
+
+
+def test_a_size_that_would_not_fit_names_its_driver():
+    with pytest.raises(InvalidInput, match="mostly because of the nodes"):
+        paper.DPCrossAttention(
+            np.zeros((100_000, 2)), np.zeros((100_000, 2)), **OPTIONS | {"memory_limit": 2**20}
+        )
+
+
+def test_the_law_of_cosines_loses_to_one_gaussian_query():
+    """Why the memory exists: the same sums with the error of a single query are far better."""
+    structure = build(accounting="tight")
+    single = math.e * math.sqrt(2) * 2 * gaussian_sigma(epsilon=1.0, delta=2e-6)
+    spread = math.sqrt(sum(part.variance for part in structure._sums.noise_sums(0)))
+    assert spread > 10 * single
