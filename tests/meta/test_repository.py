@@ -1,7 +1,9 @@
 """Promises of the repository itself."""
 
 import ast
+import contextlib
 import importlib.util
+import io
 import pathlib
 import re
 import tomllib
@@ -56,6 +58,28 @@ def test_the_readme_example_runs_and_gives_the_numbers_it_shows():
     }
     for name, text in shown.items():
         assert f"{names[name]:.{len(text.partition('.')[2])}f}" == text
+
+
+def test_the_example_of_the_paper_page_runs():
+    [example] = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "paper.md").read_text(), re.DOTALL
+    )
+    names = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(example, "paper.md", "exec"), names)
+    assert names["out"].shape == (10, 2)
+    guarantee, bound = printed.getvalue().splitlines()
+    assert "replaced by another" in guarantee
+    assert 0 < float(bound) < 1
+
+
+def test_files_that_the_paper_page_names_exist():
+    page = (ROOT / "docs" / "paper.md").read_text()
+    names = set(re.findall(r"`(?:tests/[\w/]*/)?(test_\w+\.py)`", page))
+    assert len(names) > 8
+    assert names <= {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    for path in re.findall(r"`((?:paper|kernels|noise|accounting)/\w+\.py)`", page):
+        assert (ROOT / "src" / "discreet" / path).exists(), path
 
 
 def test_ci_runs_the_readme_command():
