@@ -29,6 +29,7 @@ from discreet import paper
 from discreet.kernels import Taylor
 from discreet.paper.node import Noise, node_noise
 from discreet.paper.softmax_forest import paper_budgets
+from discreet.paper.structure import Budget
 from discreet.testing import Seeded, Silent
 
 mpl.use("Agg")
@@ -124,7 +125,7 @@ def errors_page(out: pathlib.Path, size: Size) -> list[str]:
     style(axes[0], "error / log₂(n)^1.5", "rows n", "rms error of AV/D")
 
     # The other laws at few rows and a larger ε still, so that many builds can be averaged.
-    few, epsilon, builds = 4096, 8 * LARGE_EPSILON, 4 * size.builds
+    few, epsilon, builds = 4096, 2 * LARGE_EPSILON, 3 * size.builds
     epsilons = [epsilon / 2, epsilon, 2 * epsilon, 4 * epsilon]
     by_epsilon = [attention_error(attention(few, epsilon=e), 2, builds) for e in epsilons]
     axes[1].plot(epsilons, by_epsilon, "ks-")
@@ -383,9 +384,8 @@ def predicted_noise(power: int, dim: int) -> float:
     From the formulas, for one copy with an entry's budget (ε/2): n may be larger than memory.
     """
     kernel = Taylor.on_box(dim, upper=1.0, eps_s=0.1)
-    budgets = paper_budgets(
-        epsilon=0.5, delta=5e-7, delta_prime=5e-7, c=0.1, features=kernel.features, levels=power
-    )
+    entry = Budget(1.0, 1e-6, 1e-6).share(2)
+    budgets = paper_budgets(entry, c=0.1, features=kernel.features, levels=power)
     node = node_noise(
         Noise.TRUNCATED_LAPLACE, epsilon=budgets.features.epsilon, delta=budgets.features.delta
     )

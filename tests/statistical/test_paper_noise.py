@@ -11,6 +11,7 @@ from discreet.paper import oracle
 from discreet.paper.distance import DistanceForest
 from discreet.paper.node import Noise, node_noise
 from discreet.paper.softmax_forest import SoftmaxForest, paper_budgets
+from discreet.paper.structure import Budget
 from discreet.testing import Seeded
 
 BUILDS = 250
@@ -148,9 +149,8 @@ def test_distance_variance_is_the_predicted_one(kind, power):
 
 def test_softmax_variance_is_the_predicted_one():
     kernel = Taylor.on_box(DIM, upper=1.0, eps_s=0.1)
-    budgets = paper_budgets(
-        epsilon=1.0, delta=1e-6, delta_prime=1e-6, c=0.1, features=kernel.features, levels=4
-    )
+    whole = Budget(1.0, 1e-6, 1e-6)
+    budgets = paper_budgets(whole, c=0.1, features=kernel.features, levels=4)
     sums = SoftmaxForest.grow(
         X[:16],
         np.stack([W[:16], np.ones(16)], axis=1),

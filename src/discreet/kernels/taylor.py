@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import array_api_compat
 import numpy as np
@@ -108,8 +108,7 @@ class Taylor:
 
     @property
     def _degree(self) -> int:
-        assert self.degree is not None  # noqa: S101 (set in __post_init__; for the type checker)
-        return self.degree
+        return cast("int", self.degree)  # set by __post_init__ if it was not given
 
     def _relative_error(self, degree: int) -> float:
         # exp(z)/T_s(z) has derivative of the sign of z^s, so it is monotone on each side of zero,

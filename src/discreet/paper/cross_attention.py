@@ -15,7 +15,6 @@ from discreet.paper.forest import levels_for
 from discreet.paper.node import Noise, tight_node_noise
 from discreet.paper.softmax_forest import (
     MOMENTS,
-    NodeBudgets,
     SoftmaxForest,
     SoftmaxNoise,
     check_softmax_size,
@@ -27,11 +26,10 @@ from discreet.paper.softmax_forest import (
 )
 from discreet.paper.structure import (
     MEMORY_LIMIT,
+    Budget,
     Floats,
     Structure,
-    budget,
     finite,
-    replace_privacy,
     warn_noise,
 )
 from discreet.privacy import Privacy
@@ -100,7 +98,9 @@ class DPCrossAttention(Structure):
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
-        budget(epsilon=epsilon, delta=delta, delta_prime=delta_prime, c=c)
+        budget = Budget(epsilon, delta, delta_prime)
+        _validate.real("c", c, above=0)
+        _validate.real("p_f", p_f, above=0, below=1)
         keys = finite("K", K, shape=(None, None))
         values = finite("V", V, shape=(len(keys), None))
         if keys.size == 0 or values.size == 0:
@@ -110,17 +110,14 @@ class DPCrossAttention(Structure):
         self.accounting = _choice("accounting", accounting, Accounting)
         self.upper = _validate.real("upper", upper, above=0)
         self.value_bound = _validate.real("value_bound", value_bound, above=0)
-        _validate.real("p_f", p_f, above=0, below=1)
         self.rows, self.columns = values.shape
         self.kernel = Taylor.on_box(keys.shape[1], upper=self.upper, eps_s=eps_s)
         self.net = softmax_net(keys.shape[1], self.upper, eps_s)
         # An entry is computed from two structures, the vector from all of them.
         self._structures = 2 if self.scope is Scope.ENTRY else self.columns + 1
-        self.copies = (
-            1
-            if self.accounting is Accounting.TIGHT
-            else tails.copies_needed(self.net.failure_per_point(p_f / self._structures))
-        )
+        tightly = self.accounting is Accounting.TIGHT
+        failure = self.net.failure_per_point(p_f / self._structures)
+        self.copies = 1 if tightly else tails.copies_needed(failure)
         check_softmax_size(
             self.rows,
             self.kernel.features,
@@ -128,31 +125,13 @@ class DPCrossAttention(Structure):
             columns=self.columns + 1,
             limit=memory_limit,
         )
-        share = (
-            epsilon / self._structures,
-            delta / self._structures,
-            delta_prime / self._structures,
+        composed, nodes = (
+            self._tight_nodes(budget, noise) if tightly else self._paper_nodes(budget, c, noise)
         )
-        if self.accounting is Accounting.PAPER:
-            budgets, composed = self._paper_budgets(*share, c)
-            nodes = budgets.noise(noise)
-        else:
-            composed = replace_privacy(epsilon, delta + delta_prime)
-            nodes = self._tight_noise(composed, noise)
-        self._sums = SoftmaxForest.grow(
-            keys,
-            np.concatenate([values, np.ones((self.rows, 1))], axis=1),
-            kernel=self.kernel,
-            upper=self.upper,
-            bounds=np.append(np.full(self.columns, self.value_bound), 1.0),
-            private_columns=self.columns,
-            noise=nodes,
-            copies=self.copies,
-            entropy=entropy,
-        )
+        self._sums = self._grow(keys, values, nodes, entropy)
         self._promise(
             composed,
-            requested=replace_privacy(epsilon, delta + delta_prime),
+            requested=budget.total,
             mechanisms=softmax_mechanisms(
                 self._sums, columns=self._structures, private_columns=self._structures - 1
             ),
@@ -160,6 +139,22 @@ class DPCrossAttention(Structure):
             scope=self._scope_text(),
         )
         self._warn_if_useless(1 - p_f)
+
+    def _grow(
+        self, keys: Floats, values: Floats, noise: SoftmaxNoise, entropy: Entropy | None
+    ) -> SoftmaxForest:
+        """Build the trees of all columns, the last of which has weights one: the denominator."""
+        return SoftmaxForest.grow(
+            keys,
+            np.concatenate([values, np.ones((self.rows, 1))], axis=1),
+            kernel=self.kernel,
+            upper=self.upper,
+            bounds=np.append(np.full(self.columns, self.value_bound), 1.0),
+            private_columns=self.columns,
+            noise=noise,
+            copies=self.copies,
+            entropy=entropy,
+        )
 
     def _scope_text(self) -> str:
         if self.scope is Scope.VECTOR:
@@ -169,47 +164,29 @@ class DPCrossAttention(Structure):
             f"{(self.columns + 1) / 2:g} times that"
         )
 
-    def _paper_budgets(
-        self, epsilon: float, delta: float, delta_prime: float, c: float
-    ) -> tuple[NodeBudgets, Privacy]:
-        """Return the paper's split over structures, copies and features, composed again."""
-        levels, features = levels_for(self.rows), self.kernel.features
-        budgets = paper_budgets(
-            epsilon=epsilon / self.copies,
-            delta=delta / self.copies,
-            delta_prime=delta_prime / self.copies,
-            c=c,
-            features=features,
-            levels=levels,
-        )
+    def _paper_nodes(self, budget: Budget, c: float, noise: Noise) -> tuple[Privacy, SoftmaxNoise]:
+        """Return what the paper's split over structures, copies and features composes to."""
+        size = {"features": self.kernel.features, "levels": levels_for(self.rows)}
+        one = budget.share(self._structures * self.copies)
+        budgets = paper_budgets(one, c=c, **size)
         column, denominator = (
-            accounting.basic(
-                [
-                    (
-                        paper_composition(
-                            budgets,
-                            delta_prime=delta_prime / self.copies,
-                            features=features,
-                            levels=levels,
-                            private_total=private_total,
-                        ),
-                        self.copies,
-                    )
-                ]
-            )
-            for private_total in (True, False)
+            paper_composition(budgets, one, private_total=private, **size)
+            for private in (True, False)
         )
-        return budgets, accounting.basic([(column, self._structures - 1), (denominator, 1)])
+        columns = self._structures - 1
+        composed = accounting.basic([(column, columns * self.copies), (denominator, self.copies)])
+        return composed, budgets.noise(noise)
 
-    def _tight_noise(self, target: Privacy, noise: Noise) -> SoftmaxNoise:
-        """Return one noise for all nodes, the least that the whole composition allows.
+    def _tight_nodes(self, budget: Budget, noise: Noise) -> tuple[Privacy, SoftmaxNoise]:
+        """Return the whole budget, and one noise for all nodes: the least that it allows.
 
         Half of δ is for truncation, half for composition: the split hardly matters.
         """
         share = levels_for(self.rows) * MOMENTS
         count = share * (self.kernel.features * self._structures + self._structures - 1)
+        target = budget.total
         node = tight_node_noise(noise, target=target, delta=target.delta / 2 / count, count=count)
-        return SoftmaxNoise(node, node)
+        return target, SoftmaxNoise(node, node)
 
     def _warn_if_useless(self, confidence: float) -> None:
         _, denominator = self.sums_error_bound(confidence)

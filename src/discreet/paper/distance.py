@@ -19,12 +19,12 @@ from discreet.paper.forest import Forest, leaf_of, levels_for, node_count, scatt
 from discreet.paper.node import NodeNoise, Noise, node_noise
 from discreet.paper.structure import (
     MEMORY_LIMIT,
+    Budget,
     Floats,
     Structure,
-    budget,
     check_size,
     finite,
-    replace_privacy,
+    weighted_points,
 )
 
 _TERMS_AT_A_TIME = 2**20  # bounds the memory of one step of the build
@@ -175,11 +175,8 @@ class DPTreeDistance(Structure):
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
-        budget(epsilon=epsilon, delta=delta)
-        points = finite("x", x, shape=(None,))
-        signed = finite("weights", weights, shape=(len(points),))
-        if len(points) == 0:
-            _validate.reject("len(x)", 0, "at least 1")
+        budget = Budget(epsilon, delta)
+        points, signed = weighted_points("x", x, weights, dimensions=1)
         self.power = _validate.whole("p", p, at_least=1, at_most=32)
         self.upper = _validate.real("upper", upper, above=0)
         self.weight_bound = _validate.real("weight_bound", weight_bound, above=0)
@@ -189,16 +186,17 @@ class DPTreeDistance(Structure):
             limit=memory_limit,
         )
         share = levels * (self.power + 1)
+        node = budget.share(share)
         self._trees = DistanceForest.grow(
             points[:, None] / self.upper,
             signed[:, None] / self.weight_bound,
             power=self.power,
-            noise=node_noise(noise, epsilon=epsilon / share, delta=delta / share),
+            noise=node_noise(noise, epsilon=node.epsilon, delta=node.delta),
             entropy=entropy,
         )
         self._promise(
-            accounting.basic([(replace_privacy(epsilon / share, delta / share), share)]),
-            requested=replace_privacy(epsilon, delta),
+            accounting.basic([(node.spent, share)]),
+            requested=budget.total,
             mechanisms=[(self._trees.noise.mechanism, share)],
             entropy=entropy,
         )

@@ -14,13 +14,13 @@ from discreet.paper.net import Net
 from discreet.paper.node import Noise, node_noise
 from discreet.paper.structure import (
     MEMORY_LIMIT,
+    Budget,
     Floats,
     Structure,
-    budget,
     check_size,
     compose_equal,
     finite,
-    replace_privacy,
+    weighted_points,
 )
 
 
@@ -64,11 +64,9 @@ class DPTreeHighDim(Structure):
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
-        budget(epsilon=epsilon, delta=delta, delta_prime=delta_prime, c=c)
-        points = finite("X", X, shape=(None, None))
-        signed = finite("weights", weights, shape=(len(points),))
-        if points.size == 0:
-            _validate.reject("the shape of X", points.shape, "at least 1 row and 1 column")
+        budget = Budget(epsilon, delta, delta_prime)
+        _validate.real("c", c, above=0)
+        points, signed = weighted_points("X", X, weights, dimensions=2)
         self.dim = points.shape[1]
         self.power = _validate.whole("p", p, at_least=1, at_most=32)
         self.upper = _validate.real("upper", upper, above=0)
@@ -84,26 +82,22 @@ class DPTreeHighDim(Structure):
             },
             limit=memory_limit,
         )
-        one_epsilon, one_delta, one_prime = (
-            value / self.copies for value in (epsilon, delta, delta_prime)
-        )
-        line_epsilon = c * one_epsilon / math.sqrt(self.dim * math.log(1 / one_prime))
-        line_delta = one_delta / self.dim
+        one = budget.share(self.copies)
+        factor = c / math.sqrt(self.dim * math.log(1 / one.prime))
+        line = Budget(factor * one.epsilon, one.delta / self.dim)
         share = levels * (self.power + 1)
         self._trees = DistanceForest.grow(
             points / self.upper,
             signed[:, None] / self.weight_bound,
             power=self.power,
-            noise=node_noise(noise, epsilon=line_epsilon / share, delta=line_delta / share),
+            noise=node_noise(noise, epsilon=line.epsilon / share, delta=line.delta / share),
             copies=self.copies,
             entropy=entropy,
         )
-        one = compose_equal(
-            replace_privacy(line_epsilon, line_delta), self.dim, delta_prime=one_prime
-        )
+        composed = compose_equal(line.spent, self.dim, delta_prime=one.prime)
         self._promise(
-            accounting.basic([(one, self.copies)]),
-            requested=replace_privacy(epsilon, delta + delta_prime),
+            accounting.basic([(composed, self.copies)]),
+            requested=budget.total,
             mechanisms=[(self._trees.noise.mechanism, share * self.dim * self.copies)],
             entropy=entropy,
         )

@@ -22,11 +22,11 @@ from discreet.paper.softmax_forest import (
 )
 from discreet.paper.structure import (
     MEMORY_LIMIT,
+    Budget,
     Floats,
     Structure,
-    budget,
     finite,
-    replace_privacy,
+    weighted_points,
 )
 
 
@@ -70,24 +70,16 @@ class DPTreeSoftmax(Structure):
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
-        budget(epsilon=epsilon, delta=delta, delta_prime=delta_prime, c=c)
-        points = finite("X", X, shape=(None, None))
-        signed = finite("weights", weights, shape=(len(points),))
-        if points.size == 0:
-            _validate.reject("the shape of X", points.shape, "at least 1 row and 1 column")
+        budget = Budget(epsilon, delta, delta_prime)
+        _validate.real("c", c, above=0)
+        points, signed = weighted_points("X", X, weights, dimensions=2)
         self.upper = _validate.real("upper", upper, above=0)
         self.weight_bound = _validate.real("weight_bound", weight_bound, above=0)
         self.kernel = Taylor.on_box(points.shape[1], upper=self.upper, eps_s=eps_s)
         levels, features = levels_for(len(points)), self.kernel.features
         check_softmax_size(len(points), features, copies=self.copies, columns=1, limit=memory_limit)
-        budgets = paper_budgets(
-            epsilon=epsilon / self.copies,
-            delta=delta / self.copies,
-            delta_prime=delta_prime / self.copies,
-            c=c,
-            features=features,
-            levels=levels,
-        )
+        one = budget.share(self.copies)
+        budgets = paper_budgets(one, c=c, features=features, levels=levels)
         self._sums = SoftmaxForest.grow(
             points,
             signed[:, None],
@@ -99,16 +91,12 @@ class DPTreeSoftmax(Structure):
             copies=self.copies,
             entropy=entropy,
         )
-        one = paper_composition(
-            budgets,
-            delta_prime=delta_prime / self.copies,
-            features=features,
-            levels=levels,
-            private_total=True,
+        composed = paper_composition(
+            budgets, one, features=features, levels=levels, private_total=True
         )
         self._promise(
-            accounting.basic([(one, self.copies)]),
-            requested=replace_privacy(epsilon, delta + delta_prime),
+            accounting.basic([(composed, self.copies)]),
+            requested=budget.total,
             mechanisms=softmax_mechanisms(self._sums, columns=1, private_columns=1),
             entropy=entropy,
         )

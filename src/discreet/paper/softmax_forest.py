@@ -21,7 +21,13 @@ from discreet.paper.distance import DistanceForest
 from discreet.paper.forest import levels_for, node_count
 from discreet.paper.net import Net
 from discreet.paper.node import NodeNoise, Noise, node_noise
-from discreet.paper.structure import Floats, check_size, compose_equal, replace_privacy
+from discreet.paper.structure import (
+    Budget,
+    Floats,
+    check_size,
+    compose_equal,
+    replace_privacy,
+)
 from discreet.privacy import Privacy
 
 MOMENTS = 3  # p = 2: weights, weighted sums, weighted squares
@@ -190,26 +196,23 @@ class SoftmaxForest:
         return error
 
 
-def paper_budgets(
-    *, epsilon: float, delta: float, delta_prime: float, c: float, features: int, levels: int
-) -> NodeBudgets:
-    """Return Algorithm 2's split for one structure, down to the nodes."""
+def paper_budgets(one: Budget, *, c: float, features: int, levels: int) -> NodeBudgets:
+    """Return Algorithm 2's split of one structure's budget, down to the nodes."""
     share = levels * MOMENTS
-    line_epsilon = c * epsilon / (3 * math.sqrt(features * math.log(2 / delta_prime)))
-    line_delta = delta / (3 * features)
+    factor = c / (3 * math.sqrt(features * math.log(2 / one.prime)))
     return NodeBudgets(
-        replace_privacy(line_epsilon / share, line_delta / share),
-        replace_privacy(epsilon / 3 / share, delta / 3 / share),
+        replace_privacy(factor * one.epsilon / share, one.delta / (3 * features) / share),
+        replace_privacy(one.epsilon / 3 / share, one.delta / 3 / share),
     )
 
 
 def paper_composition(
-    budgets: NodeBudgets, *, delta_prime: float, features: int, levels: int, private_total: bool
+    budgets: NodeBudgets, one: Budget, *, features: int, levels: int, private_total: bool
 ) -> Privacy:
     """Return what the paper's theorems give for one structure with these nodes."""
     share = levels * MOMENTS
     line = accounting.basic([(budgets.features, share)])
-    parts = [(compose_equal(line, features, delta_prime=delta_prime / 2), 1)]
+    parts = [(compose_equal(line, features, delta_prime=one.prime / 2), 1)]
     if private_total:
         parts.append((accounting.basic([(budgets.totals, share)]), 1))
     return accounting.basic(parts)

@@ -4,6 +4,7 @@ import abc
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -111,20 +112,56 @@ def replace_privacy(epsilon: float, delta: float) -> Privacy:
 def compose_equal(part: Privacy, count: int, *, delta_prime: float) -> Privacy:
     """Return the better of the paper's two composition theorems for `count` equal parts."""
     simple = accounting.basic([(part, count)])
+    if part.epsilon > 1:  # e^ε - 1 > ε: then basic composition is always the better one
+        return simple
     advanced = accounting.advanced(part, count, delta_prime=delta_prime)
     return simple if simple.epsilon <= advanced.epsilon else advanced
 
 
-def budget(
-    *, epsilon: float, delta: float, delta_prime: float | None = None, c: float | None = None
-) -> None:
-    """Check the privacy parameters that the structures share."""
-    _validate.real("epsilon", epsilon, above=0)
-    _validate.real("delta", delta, above=0, below=0.5)
-    if delta_prime is not None:
-        _validate.real("delta_prime", delta_prime, above=0, below=0.5)
-    if c is not None:
-        _validate.real("c", c, above=0)
+@dataclass(frozen=True)
+class Budget:
+    """What a structure may spend: ε, δ for truncation, δ' for advanced composition (or none)."""
+
+    epsilon: float
+    delta: float
+    delta_prime: float | None = None
+
+    def __post_init__(self) -> None:
+        _validate.real("epsilon", self.epsilon, above=0)
+        _validate.real("delta", self.delta, above=0, below=0.5)
+        if self.delta_prime is not None:
+            _validate.real("delta_prime", self.delta_prime, above=0, below=0.5)
+
+    @property
+    def prime(self) -> float:
+        """δ', zero if there is none."""
+        return self.delta_prime or 0.0
+
+    @property
+    def total(self) -> Privacy:
+        """The (ε, δ + δ') that the whole must stay within."""
+        return replace_privacy(self.epsilon, self.delta + self.prime)
+
+    def share(self, parts: int) -> "Budget":
+        """Return an equal share: basic composition of `parts` of them is the whole."""
+        prime = None if self.delta_prime is None else self.delta_prime / parts
+        return Budget(self.epsilon / parts, self.delta / parts, prime)
+
+    @property
+    def spent(self) -> Privacy:
+        """The (ε, δ) of one node, if this is the share of one node."""
+        return replace_privacy(self.epsilon, self.delta)
+
+
+def weighted_points(
+    name: str, points: ArrayLike, weights: ArrayLike, *, dimensions: int
+) -> tuple[Floats, Floats]:
+    """Return points, shape (n,) or (n, d), and their weights, shape (n,), if there are any."""
+    rows = finite(name, points, shape=(None,) * dimensions)
+    signed = finite("weights", weights, shape=(len(rows),))
+    if rows.size == 0:
+        _validate.reject(f"the shape of {name}", rows.shape, "at least one row (and column)")
+    return rows, signed
 
 
 def finite(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Floats:

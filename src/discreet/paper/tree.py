@@ -15,12 +15,11 @@ from discreet.paper.forest import Forest, leaf_of, levels_for, node_count
 from discreet.paper.node import Noise, law_of, node_mechanism
 from discreet.paper.structure import (
     MEMORY_LIMIT,
+    Budget,
     Floats,
     Structure,
-    budget,
     check_size,
     finite,
-    replace_privacy,
 )
 
 # A change of L1 norm Δ over N rounded leaves grows by at most N steps; Δ is this many times that.
@@ -59,7 +58,7 @@ class DPTree(Structure):
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
-        budget(epsilon=epsilon, delta=delta)
+        budget = Budget(epsilon, delta)
         exact = finite("leaves", leaves, shape=(None,))
         if len(exact) == 0:
             _validate.reject("len(leaves)", 0, "at least 1")
@@ -72,9 +71,9 @@ class DPTree(Structure):
             limit=memory_limit,
         )
         share = self.levels * self.copies
-        node_epsilon, node_delta = epsilon / share, delta / share
+        node = budget.share(share)
         # Lattice steps per Δ: many times the N steps that rounding may add, within the law's range.
-        steps = min(_SLACK * width, 2 ** math.floor(math.log2(LARGEST_SCALE * node_epsilon / 2)))
+        steps = min(_SLACK * width, 2 ** math.floor(math.log2(LARGEST_SCALE * node.epsilon / 2)))
         if steps < 16 * width:
             raise InvalidInput(
                 f"Expected epsilon={epsilon!r} to leave noise that fits the lattice "
@@ -87,13 +86,13 @@ class DPTree(Structure):
             raise InvalidInput("Expected the leaves to fit the lattice that sensitivity sets.")
         rounded[0, : len(exact), 0, 0] = scaled.astype(np.int64)
         mechanism = node_mechanism(
-            noise, sensitivity=steps + width, epsilon=node_epsilon, delta=node_delta
+            noise, sensitivity=steps + width, epsilon=node.epsilon, delta=node.delta
         )
         self._law = law_of(mechanism)
         self._forest = Forest.grow(rounded, self._law, self.copies, entropy)
         self._promise(
-            accounting.basic([(replace_privacy(node_epsilon, node_delta), share)]),
-            requested=replace_privacy(epsilon, delta),
+            accounting.basic([(node.spent, share)]),
+            requested=budget.total,
             mechanisms=[(mechanism, share)],
             entropy=entropy,
         )
