@@ -3,9 +3,12 @@
 import math
 import numbers
 import operator
-from typing import NoReturn
+from enum import StrEnum
+from typing import NoReturn, TypeVar
 
 from discreet.errors import InvalidInput
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def reject(name: str, value: object, wanted: str) -> NoReturn:
@@ -40,6 +43,14 @@ def real(
     if not math.isfinite(number) or not all(holds(number, limit) for limit, _, holds in given):
         reject(name, value, wanted)
     return number
+
+
+def choice(name: str, value: object, kind: type[Choice]) -> Choice:
+    """Return the member of an Enum of strings that `value` is or names."""
+    try:
+        return kind(value)  # type: ignore[arg-type]  # the Enum itself rejects what it does not know
+    except ValueError:
+        reject(name, value, f"one of {[str(known) for known in kind]}")
 
 
 def instance(name: str, value: object, kind: type) -> None:

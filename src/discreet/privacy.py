@@ -32,10 +32,7 @@ class Neighbours(StrEnum):
     @classmethod
     def parse(cls, value: object) -> "Neighbours":
         """Return the relation that `value` names, or raise `InvalidInput`."""
-        try:
-            return cls(value)  # type: ignore[arg-type]  # StrEnum itself rejects what it does not know
-        except ValueError:
-            _validate.reject("neighbours", value, f"one of {[str(known) for known in cls]}")
+        return _validate.choice("neighbours", value, cls)
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,8 @@ class Taylor:
         xp = array_api_compat.array_namespace(rows)
         if rows.ndim < 1 or rows.shape[-1] != self.dim:
             _validate.reject("rows.shape", tuple(rows.shape), f"(..., {self.dim})")
+        if not xp.isdtype(rows.dtype, "real floating"):
+            _validate.reject("rows.dtype", rows.dtype, "a floating-point type")
         block = xp.ones_like(rows[..., :1])
         blocks = [block]
         device = array_api_compat.device(rows)

@@ -2,7 +2,6 @@
 
 import math
 from enum import StrEnum
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,12 +28,13 @@ from discreet.paper.structure import (
     Budget,
     Floats,
     Structure,
+    check_composition,
     finite,
+    public_bound,
+    replace_privacy,
     warn_noise,
 )
 from discreet.privacy import Privacy
-
-Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Scope(StrEnum):
@@ -106,10 +106,10 @@ class DPCrossAttention(Structure):
         if keys.size == 0 or values.size == 0:
             shapes = f"{keys.shape}, {values.shape}"
             _validate.reject("the shapes of K and V", shapes, "at least 1 row and 1 column each")
-        self.scope = _choice("scope", scope, Scope)
-        self.accounting = _choice("accounting", accounting, Accounting)
-        self.upper = _validate.real("upper", upper, above=0)
-        self.value_bound = _validate.real("value_bound", value_bound, above=0)
+        self.scope = _validate.choice("scope", scope, Scope)
+        self.accounting = _validate.choice("accounting", accounting, Accounting)
+        self.upper = public_bound("upper", upper)
+        self.value_bound = public_bound("value_bound", value_bound)
         self.rows, self.columns = values.shape
         self.kernel = Taylor.on_box(keys.shape[1], upper=self.upper, eps_s=eps_s)
         self.net = softmax_net(keys.shape[1], self.upper, eps_s)
@@ -125,9 +125,10 @@ class DPCrossAttention(Structure):
             columns=self.columns + 1,
             limit=memory_limit,
         )
-        composed, nodes = (
+        composed, whole, nodes = (
             self._tight_nodes(budget, noise) if tightly else self._paper_nodes(budget, c, noise)
         )
+        composed = check_composition(composed, budget.total)
         self._sums = self._grow(keys, values, nodes, entropy)
         self._promise(
             composed,
@@ -136,7 +137,7 @@ class DPCrossAttention(Structure):
                 self._sums, columns=self._structures, private_columns=self._structures - 1
             ),
             entropy=entropy,
-            scope=self._scope_text(),
+            scope=self._scope_text(whole),
         )
         self._warn_if_useless(1 - p_f)
 
@@ -156,16 +157,19 @@ class DPCrossAttention(Structure):
             entropy=entropy,
         )
 
-    def _scope_text(self) -> str:
+    def _scope_text(self, whole: Privacy) -> str:
+        """Return what the guarantee covers; an entry's says what the whole object costs."""
         if self.scope is Scope.VECTOR:
             return "the structure and all its answers"
         return (
-            "one fixed entry (column) of the answers, for ever; the whole structure costs "
-            f"{(self.columns + 1) / 2:g} times that"
+            "one fixed entry (column) of the answers, for ever (not the whole structure, which is "
+            f"{whole}),"
         )
 
-    def _paper_nodes(self, budget: Budget, c: float, noise: Noise) -> tuple[Privacy, SoftmaxNoise]:
-        """Return what the paper's split over structures, copies and features composes to."""
+    def _paper_nodes(
+        self, budget: Budget, c: float, noise: Noise
+    ) -> tuple[Privacy, Privacy, SoftmaxNoise]:
+        """Return what the paper's split composes to: in scope, in whole, and the noise."""
         size = {"features": self.kernel.features, "levels": levels_for(self.rows)}
         one = budget.share(self._structures * self.copies)
         budgets = paper_budgets(one, c=c, **size)
@@ -173,20 +177,29 @@ class DPCrossAttention(Structure):
             paper_composition(budgets, one, private_total=private, **size)
             for private in (True, False)
         )
-        columns = self._structures - 1
-        composed = accounting.basic([(column, columns * self.copies), (denominator, self.copies)])
-        return composed, budgets.noise(noise)
+        composed, whole = (
+            accounting.basic([(column, columns * self.copies), (denominator, self.copies)])
+            for columns in (self._structures - 1, self.columns)
+        )
+        return composed, whole, budgets.noise(noise)
 
-    def _tight_nodes(self, budget: Budget, noise: Noise) -> tuple[Privacy, SoftmaxNoise]:
-        """Return the whole budget, and one noise for all nodes: the least that it allows.
+    def _tight_nodes(self, budget: Budget, noise: Noise) -> tuple[Privacy, Privacy, SoftmaxNoise]:
+        """Return the whole budget, what all columns cost, and the least noise that it allows.
 
         Half of δ is for truncation, half for composition: the split hardly matters.
         """
         share = levels_for(self.rows) * MOMENTS
-        count = share * (self.kernel.features * self._structures + self._structures - 1)
+        in_scope, in_whole = (
+            share * (self.kernel.features * structures + structures - 1)
+            for structures in (self._structures, self.columns + 1)
+        )
         target = budget.total
-        node = tight_node_noise(noise, target=target, delta=target.delta / 2 / count, count=count)
-        return target, SoftmaxNoise(node, node)
+        node = tight_node_noise(
+            noise, target=target, delta=target.delta / 2 / in_scope, count=in_scope
+        )
+        delta = min(target.delta * in_whole / in_scope, 0.5)
+        epsilon = accounting.tight([(node.mechanism, in_whole)], delta=delta)
+        return target, replace_privacy(epsilon, delta), SoftmaxNoise(node, node)
 
     def _warn_if_useless(self, confidence: float) -> None:
         _, denominator = self.sums_error_bound(confidence)
@@ -226,7 +239,8 @@ class DPCrossAttention(Structure):
     def sums_error_bound(self, confidence: float) -> tuple[float, float]:
         """Return bounds on the noise and tree errors of all answers of AV and of D, however chosen.
 
-        Without the relative part `relative_error`·A|V| and `relative_error`·D.
+        Without the relative part `relative_error`·A|V| and `relative_error`·D. In entry scope the
+        probability is that of one fixed column and D.
         """
         confidence = _validate.real("confidence", confidence, above=0, below=1)
         at_each_point = self.net.failure_per_point((1 - confidence) / self._structures)
@@ -241,6 +255,8 @@ class DPCrossAttention(Structure):
     def error_bound(self, confidence: float) -> float:
         """Return a bound on the error of all outputs together, however the queries are chosen.
 
+        In entry scope: of all outputs of one fixed column.
+
         With |N̂ - N| ≤ ε'·R_w·D + ζ_v, |D̂ - D| ≤ ε'·D + ζ_d and D ≥ n, the output is off by at most
         (2ε'·R_w·n + ζ_v + R_w·ζ_d)/((1 - ε')·n - ζ_d), and never by more than 2R_w, the clamps'.
         """
@@ -252,11 +268,3 @@ class DPCrossAttention(Structure):
         return min(
             2 * bound, (2 * relative * bound * rows + numerator + bound * denominator) / left
         )
-
-
-def _choice(name: str, value: str, kind: type[Choice]) -> Choice:
-    """Return the member that `value` names, or raise `InvalidInput`."""
-    try:
-        return kind(value)
-    except ValueError:
-        _validate.reject(name, value, f"one of {[str(known) for known in kind]}")

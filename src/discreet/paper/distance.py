@@ -22,8 +22,10 @@ from discreet.paper.structure import (
     Budget,
     Floats,
     Structure,
+    check_composition,
     check_size,
     finite,
+    public_bound,
     weighted_points,
 )
 
@@ -126,6 +128,16 @@ def _powers(values: Floats, power: int) -> Floats:
     return np.stack(stacked, axis=-1)
 
 
+def to_unit(values: Floats, low: Floats | float, high: Floats | float) -> Floats:
+    """Clip values to their public range, then divide by its upper end: within [-1, 1], silently."""
+    return np.asarray(np.clip(values, low, high) / high)
+
+
+def answer_scale(weight_bound: float, upper: float, power: int) -> float:
+    """Return R_w·R^p, by which normalised distances are multiplied, if it fits."""
+    return public_bound("weight_bound * upper**p", weight_bound * float(np.float64(upper) ** power))
+
+
 def moment_terms(points: Floats, weights: Floats, power: int, unit: int) -> Integers:
     """Return what each row adds to its leaves, in lattice units: |term| ≤ unit, exactly.
 
@@ -178,32 +190,30 @@ class DPTreeDistance(Structure):
         budget = Budget(epsilon, delta)
         points, signed = weighted_points("x", x, weights, dimensions=1)
         self.power = _validate.whole("p", p, at_least=1, at_most=32)
-        self.upper = _validate.real("upper", upper, above=0)
-        self.weight_bound = _validate.real("weight_bound", weight_bound, above=0)
+        self.upper = public_bound("upper", upper)
+        self.weight_bound = public_bound("weight_bound", weight_bound)
+        self._scale = answer_scale(self.weight_bound, self.upper, self.power)
         levels = levels_for(len(points))
         check_size(
-            {"nodes": node_count(levels), "moments": self.power + 1, "bytes": 8},
+            {"nodes": node_count(levels), "moments": self.power + 1},
             limit=memory_limit,
         )
         share = levels * (self.power + 1)
         node = budget.share(share)
+        composed = check_composition(accounting.basic([(node.spent, share)]), budget.total)
         self._trees = DistanceForest.grow(
-            points[:, None] / self.upper,
-            signed[:, None] / self.weight_bound,
+            to_unit(points[:, None], 0.0, self.upper),
+            to_unit(signed[:, None], -self.weight_bound, self.weight_bound),
             power=self.power,
             noise=node_noise(noise, epsilon=node.epsilon, delta=node.delta),
             entropy=entropy,
         )
         self._promise(
-            accounting.basic([(node.spent, share)]),
+            composed,
             requested=budget.total,
             mechanisms=[(self._trees.noise.mechanism, share)],
             entropy=entropy,
         )
-
-    @property
-    def _scale(self) -> float:
-        return float(self.weight_bound * self.upper**self.power)
 
     @property
     def nbytes(self) -> int:
@@ -212,13 +222,17 @@ class DPTreeDistance(Structure):
 
     def query(self, y: ArrayLike) -> Floats:
         """Return the noisy distance sum for each y in [0, upper] (clipped to it), shape (m,)."""
-        positions = finite("y", y, shape=(None,))[:, None] / self.upper
-        return self._scale * self._trees.query(positions)[:, 0, 0, 0]
+        trees = self._trees
+        return trees.forest.in_parts(
+            lambda at: self._scale * trees.query(at)[:, 0, 0, 0], self._positions(y)
+        )
+
+    def _positions(self, y: ArrayLike) -> Floats:
+        return to_unit(finite("y", y, shape=(None,))[:, None], 0.0, self.upper)
 
     def variance(self, y: ArrayLike) -> Floats:
         """Return the exact noise variance of each answer, shape (m,)."""
-        positions = finite("y", y, shape=(None,))[:, None] / self.upper
-        return self._scale**2 * self._trees.variance(positions)[:, 0]
+        return self._scale**2 * self._trees.variance(self._positions(y))[:, 0]
 
     @property
     def deterministic_error(self) -> float:

@@ -6,6 +6,7 @@ without it). Trees differ by coordinate, copy, column of weights and moment; cop
 exact sums and differ in noise.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ from discreet.noise.law import IntegerLaw
 
 # How much memory one gather may take; more queries than fit are answered in several.
 _GATHER_BYTES = 2**26
+
+Floats = NDArray[np.float64]
 
 
 def levels_for(rows: int) -> int:
@@ -85,22 +88,19 @@ class Forest:
         Returns:
             Two arrays, shape (m, coordinates, copies, columns, moments), in lattice units.
         """
-        m, coordinates = positions.shape
-        shape = (m, coordinates, *self.nodes.shape[2:])
-        left, right = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
-        per_query = 8 * self.levels * max(1, self.nodes[:, 0].size)
-        chunk = max(1, _GATHER_BYTES // per_query)
-        for start in range(0, m, chunk):
-            part = slice(start, start + chunk)
-            left[part], right[part] = self._gather(np.clip(positions[part], 0.0, 1.0))
-        return left, right
-
-    def _gather(self, positions: NDArray[np.float64]) -> tuple[Integers, Integers]:
+        inside = np.clip(positions, 0.0, 1.0)
         depths = np.arange(1, self.levels + 1)
-        on_path = leaf_of(positions, self.levels)[:, :, None] >> (self.levels - depths)
+        on_path = leaf_of(inside, self.levels)[:, :, None] >> (self.levels - depths)
         siblings = 2**depths - 2 + (on_path ^ 1)
         trees = np.arange(self.nodes.shape[0])[:, None]
         values = self.nodes[trees, siblings]  # (m, coordinates, L, copies, columns, moments)
         is_left = (on_path & 1).astype(bool)[..., None, None, None]
         left = np.sum(values, axis=2, where=is_left)
         return left, np.sum(values, axis=2) - left
+
+    def in_parts(self, answer: Callable[[Floats], Floats], queries: Floats) -> Floats:
+        """Return answer(queries), asked for so few rows at a time that a gather stays small."""
+        per_query = 8 * self.levels * max(1, self.nodes[:, 0].size)
+        rows = max(1, _GATHER_BYTES // per_query)
+        parts = [answer(queries[at : at + rows]) for at in range(0, len(queries), rows)]
+        return np.concatenate(parts) if parts else answer(queries)

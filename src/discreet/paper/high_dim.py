@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from discreet import _validate, accounting
 from discreet.noise import Entropy
 from discreet.paper import tails
-from discreet.paper.distance import DistanceForest
+from discreet.paper.distance import DistanceForest, answer_scale, to_unit
 from discreet.paper.forest import levels_for, node_count
 from discreet.paper.net import Net
 from discreet.paper.node import Noise, node_noise
@@ -17,9 +17,11 @@ from discreet.paper.structure import (
     Budget,
     Floats,
     Structure,
+    check_composition,
     check_size,
     compose_equal,
     finite,
+    public_bound,
     weighted_points,
 )
 
@@ -69,8 +71,9 @@ class DPTreeHighDim(Structure):
         points, signed = weighted_points("X", X, weights, dimensions=2)
         self.dim = points.shape[1]
         self.power = _validate.whole("p", p, at_least=1, at_most=32)
-        self.upper = _validate.real("upper", upper, above=0)
-        self.weight_bound = _validate.real("weight_bound", weight_bound, above=0)
+        self.upper = public_bound("upper", upper)
+        self.weight_bound = public_bound("weight_bound", weight_bound)
+        self._scale = answer_scale(self.weight_bound, self.upper, self.power)
         levels = levels_for(len(points))
         check_size(
             {
@@ -78,7 +81,6 @@ class DPTreeHighDim(Structure):
                 "coordinates": self.dim,
                 "moments": self.power + 1,
                 "copies": self.copies,
-                "bytes": 8,
             },
             limit=memory_limit,
         )
@@ -86,25 +88,22 @@ class DPTreeHighDim(Structure):
         factor = c / math.sqrt(self.dim * math.log(1 / one.prime))
         line = Budget(factor * one.epsilon, one.delta / self.dim)
         share = levels * (self.power + 1)
+        lines = compose_equal(line.spent, self.dim, delta_prime=one.prime)
+        composed = check_composition(accounting.basic([(lines, self.copies)]), budget.total)
         self._trees = DistanceForest.grow(
-            points / self.upper,
-            signed[:, None] / self.weight_bound,
+            to_unit(points, 0.0, self.upper),
+            to_unit(signed[:, None], -self.weight_bound, self.weight_bound),
             power=self.power,
             noise=node_noise(noise, epsilon=line.epsilon / share, delta=line.delta / share),
             copies=self.copies,
             entropy=entropy,
         )
-        composed = compose_equal(line.spent, self.dim, delta_prime=one.prime)
         self._promise(
-            accounting.basic([(composed, self.copies)]),
+            composed,
             requested=budget.total,
             mechanisms=[(self._trees.noise.mechanism, share * self.dim * self.copies)],
             entropy=entropy,
         )
-
-    @property
-    def _scale(self) -> float:
-        return float(self.weight_bound * self.upper**self.power)
 
     @property
     def nbytes(self) -> int:
@@ -112,11 +111,15 @@ class DPTreeHighDim(Structure):
         return self._trees.forest.nodes.nbytes
 
     def _positions(self, queries: ArrayLike) -> Floats:
-        return finite("Y", queries, shape=(None, self.dim)) / self.upper
+        return to_unit(finite("Y", queries, shape=(None, self.dim)), 0.0, self.upper)
 
     def query(self, Y: ArrayLike) -> Floats:  # noqa: N803
         """Return the noisy distance sum for each row of Y in [0, upper]^d (clipped to it), (m,)."""
-        lines = self._trees.query(self._positions(Y))[..., 0]
+        return self._trees.forest.in_parts(self._medians, self._positions(Y))
+
+    def _medians(self, positions: Floats) -> Floats:
+        """Return the median over copies of the sums over coordinates, shape (m,)."""
+        lines = self._trees.query(positions)[..., 0]
         return np.asarray(self._scale * np.median(lines.sum(axis=1), axis=1))
 
     def variance(self, Y: ArrayLike) -> Floats:  # noqa: N803
@@ -182,7 +185,7 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         _validate.real("p_f", p_f, above=0, below=1)
-        upper = _validate.real("upper", upper, above=0)
+        upper = public_bound("upper", upper)
         dim = finite("X", X, shape=(None, None)).shape[1]
         self.net = Net(upper, upper / 16 if eps_0 is None else eps_0, dim)
         self.copies = tails.copies_needed(self.net.failure_per_point(p_f))

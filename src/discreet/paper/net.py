@@ -13,6 +13,8 @@ import numpy as np
 from discreet import _validate
 from discreet.paper.structure import Floats
 
+_MOST_LOG_POINTS = 600.0  # beyond, a share of the failure probability would not fit a float
+
 
 @dataclass(frozen=True)
 class Net:
@@ -26,7 +28,10 @@ class Net:
     dim: int
 
     def __post_init__(self) -> None:
-        _validate.real("eps_0", self.radius, above=0)
+        _validate.real("eps_0", self.radius, at_least=1e-9 * self.upper)
+        if self.log_points > _MOST_LOG_POINTS:
+            wanted = f"so large that the net in {self.dim} dimensions has at most e^600 points"
+            _validate.reject("eps_0", self.radius, wanted)
 
     @property
     def cells(self) -> int:
@@ -40,7 +45,7 @@ class Net:
 
     def failure_per_point(self, failure: float) -> float:
         """Return failure/|N|, the share of each point in the union bound."""
-        return failure * math.exp(-min(self.log_points, 600.0))
+        return failure * math.exp(-self.log_points)
 
     def snap(self, queries: Floats) -> Floats:
         """Return the nearest net point of each query, which is clipped to [0, upper] first."""

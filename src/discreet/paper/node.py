@@ -8,9 +8,9 @@ node of every coordinate, moment, column and copy then gets noise of one and the
 
 import math
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
-from discreet import accounting
+from discreet import _validate, accounting
 from discreet.accounting import Mechanism, calibrate, gaussian_sigma
 from discreet.errors import InvalidInput
 from discreet.noise import DiscreteLaplace, IntegerLaw, RoundedGaussian
@@ -18,9 +18,10 @@ from discreet.noise.law import LARGEST_SCALE
 from discreet.privacy import Neighbours, Privacy
 
 _FINEST, _COARSEST = 2**26, 2**8
+_LEAST_EPSILON = 1e-12
 
 
-class Noise(Enum):
+class Noise(StrEnum):
     """Which law the nodes get; the paper compares the three. An Enum: no law without a proof."""
 
     TRUNCATED_LAPLACE = "truncated_laplace"
@@ -68,8 +69,11 @@ def tight_node_noise(kind: Noise, *, target: Privacy, delta: float, count: int) 
         delta: truncation mass of one node.
         count: how many nodes one row touches.
     """
-    guess = target.epsilon / math.sqrt(count)
-    unit = _finest_unit(kind, guess / 8, delta)  # room for noise up to eight times the guess
+    # Somewhere between basic composition and a Gaussian's; the lattice has room for the former, or
+    # for four times the latter.
+    gaussian = target.epsilon / math.sqrt(8 * count * math.log(2 / target.delta))
+    guess = min(max(gaussian, target.epsilon / count), 100.0)
+    unit = _finest_unit(kind, max(guess / 4, target.epsilon / count / 2), delta)
     first = node_mechanism(kind, sensitivity=2 * unit, epsilon=guess, delta=delta)
     [(mechanism, _)] = calibrate([(first, count)], target=target)
     return NodeNoise(law_of(mechanism), mechanism, unit)
@@ -78,6 +82,7 @@ def tight_node_noise(kind: Noise, *, target: Privacy, delta: float, count: int) 
 def node_mechanism(kind: Noise, *, sensitivity: int, epsilon: float, delta: float) -> Mechanism:
     """Return the mechanism that is (epsilon, delta)-private for a change of `sensitivity` steps."""
     relation = Neighbours.REPLACE
+    kind = _validate.choice("noise", kind, Noise)
     if kind is Noise.GAUSSIAN:
         sigma = gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
         return accounting.Gaussian(sigma=sigma, sensitivity=sensitivity, neighbours=relation)
@@ -102,15 +107,22 @@ def law_of(mechanism: Mechanism) -> IntegerLaw:
     raise TypeError(f"no integer law for {mechanism!r}")
 
 
+def largest_sensitivity(kind: Noise, epsilon: float, delta: float) -> int:
+    """Return the largest power of two whose noise is within the range of the laws, or zero."""
+    if epsilon < _LEAST_EPSILON:
+        return 0
+    gaussian = _validate.choice("noise", kind, Noise) is Noise.GAUSSIAN
+    relative = gaussian_sigma(epsilon=epsilon, delta=delta) if gaussian else 1 / epsilon
+    finest = math.floor(math.log2(LARGEST_SCALE / relative * (1 - 1e-9)))
+    return 1 << finest if finest >= 0 else 0
+
+
 def _finest_unit(kind: Noise, epsilon: float, delta: float) -> int:
     """Return how many lattice steps stand for one: a power of two, as fine as the noise allows.
 
     A function of public parameters only.
     """
-    gaussian = kind is Noise.GAUSSIAN
-    relative = gaussian_sigma(epsilon=epsilon, delta=delta) if gaussian else 1 / epsilon
-    finest = math.floor(math.log2(LARGEST_SCALE / (2 * relative) * (1 - 1e-9)))
-    unit = min(_FINEST, 2**finest) if finest >= 0 else 0
+    unit = min(_FINEST, largest_sensitivity(kind, epsilon, delta) // 2)
     if unit < _COARSEST:
         raise InvalidInput(
             f"Expected epsilon per node to leave noise that fits the lattice, got {epsilon:.3g}: "

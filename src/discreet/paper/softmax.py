@@ -25,7 +25,9 @@ from discreet.paper.structure import (
     Budget,
     Floats,
     Structure,
+    check_composition,
     finite,
+    public_bound,
     weighted_points,
 )
 
@@ -73,13 +75,15 @@ class DPTreeSoftmax(Structure):
         budget = Budget(epsilon, delta, delta_prime)
         _validate.real("c", c, above=0)
         points, signed = weighted_points("X", X, weights, dimensions=2)
-        self.upper = _validate.real("upper", upper, above=0)
-        self.weight_bound = _validate.real("weight_bound", weight_bound, above=0)
+        self.upper = public_bound("upper", upper)
+        self.weight_bound = public_bound("weight_bound", weight_bound)
         self.kernel = Taylor.on_box(points.shape[1], upper=self.upper, eps_s=eps_s)
         levels, features = levels_for(len(points)), self.kernel.features
         check_softmax_size(len(points), features, copies=self.copies, columns=1, limit=memory_limit)
         one = budget.share(self.copies)
         budgets = paper_budgets(one, c=c, features=features, levels=levels)
+        copy = paper_composition(budgets, one, features=features, levels=levels, private_total=True)
+        composed = check_composition(accounting.basic([(copy, self.copies)]), budget.total)
         self._sums = SoftmaxForest.grow(
             points,
             signed[:, None],
@@ -91,11 +95,8 @@ class DPTreeSoftmax(Structure):
             copies=self.copies,
             entropy=entropy,
         )
-        composed = paper_composition(
-            budgets, one, features=features, levels=levels, private_total=True
-        )
         self._promise(
-            accounting.basic([(composed, self.copies)]),
+            composed,
             requested=budget.total,
             mechanisms=softmax_mechanisms(self._sums, columns=1, private_columns=1),
             entropy=entropy,

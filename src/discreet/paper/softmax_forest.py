@@ -17,7 +17,7 @@ from discreet.accounting import Mechanism
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
 from discreet.paper import tails
-from discreet.paper.distance import DistanceForest
+from discreet.paper.distance import DistanceForest, to_unit
 from discreet.paper.forest import levels_for, node_count
 from discreet.paper.net import Net
 from discreet.paper.node import NodeNoise, Noise, node_noise
@@ -26,6 +26,7 @@ from discreet.paper.structure import (
     Floats,
     check_size,
     compose_equal,
+    public_bound,
     replace_privacy,
 )
 from discreet.privacy import Privacy
@@ -70,7 +71,7 @@ class SoftmaxForest:
         offset: the noisy P_wx, shape (copies, columns).
         totals: the noisy s_w, shape (copies, columns); exact where it is public.
         totals_variance: noise variance of s_w in each column, shape (columns,).
-        total_trees: the law behind the noisy totals, or None if all are public.
+        totals_noise: the noise behind the noisy totals, or None if all are public.
     """
 
     kernel: Taylor
@@ -80,7 +81,7 @@ class SoftmaxForest:
     offset: Floats
     totals: Floats
     totals_variance: Floats
-    total_trees: DistanceForest | None
+    totals_noise: NodeNoise | None
 
     @classmethod
     def grow(
@@ -105,7 +106,7 @@ class SoftmaxForest:
         ranges = kernel.feature_bounds(upper)
         trees = DistanceForest.grow(
             kernel(inside) / ranges,
-            weights / bounds,
+            to_unit(weights, -bounds, bounds),
             power=2,
             noise=noise.features,
             copies=copies,
@@ -116,21 +117,20 @@ class SoftmaxForest:
         offset = bounds * np.einsum("f,fcw->cw", squares, at_zero)
         totals = np.broadcast_to(len(points) * bounds, (copies, len(bounds))).copy()
         totals_variance = np.zeros(len(bounds))
-        total_trees = None
         if private_columns:
-            total_trees = DistanceForest.grow(
+            private = bounds[:private_columns]
+            ones = DistanceForest.grow(
                 np.ones((len(points), 1)),
-                weights[:, :private_columns] / bounds[:private_columns],
+                to_unit(weights[:, :private_columns], -private, private),
                 power=2,
                 noise=noise.totals,
                 copies=copies,
                 entropy=entropy,
             )
-            private = bounds[:private_columns]
-            totals[:, :private_columns] = private * total_trees.query(np.zeros((1, 1)))[0, 0]
-            one = total_trees.variance(np.zeros((1, 1)))[0, 0]
-            totals_variance[:private_columns] = private**2 * one
-        return cls(kernel, upper, bounds, trees, offset, totals, totals_variance, total_trees)
+            totals[:, :private_columns] = private * ones.query(np.zeros((1, 1)))[0, 0]
+            totals_variance[:private_columns] = private**2 * ones.variance(np.zeros((1, 1)))[0, 0]
+        totals_noise = noise.totals if private_columns else None
+        return cls(kernel, upper, bounds, trees, offset, totals, totals_variance, totals_noise)
 
     @property
     def ranges(self) -> Floats:
@@ -144,6 +144,9 @@ class SoftmaxForest:
 
     def query(self, queries: Floats) -> Floats:
         """Return the noisy sums, shape (m, copies, columns), for queries (m, d)."""
+        return self.trees.forest.in_parts(self._answers, queries)
+
+    def _answers(self, queries: Floats) -> Floats:
         features = self.kernel(np.clip(queries, 0.0, self.upper))
         distances = self.trees.query(features / self.ranges)  # (m, features, copies, columns)
         value = self.bounds * np.einsum("f,mfcw->mcw", self.ranges**2, distances)
@@ -177,10 +180,10 @@ class SoftmaxForest:
         zeroth, first, second = self.trees.noise_weights()
         weights = [w * s for s in scale for w in (zeroth, first, second, second)]
         parts = [tails.NoiseSum(self.trees.noise.law, tuple(weights), (levels,) * len(weights))]
-        if self.total_trees is not None and self.totals_variance[column] > 0:
+        if self.totals_noise is not None and self.totals_variance[column] > 0:
             norm = float(np.sum(self.ranges**2))
-            weight = 0.5 * norm * self.bounds[column] * self.total_trees.noise_weights(0.0)[2]
-            parts.append(tails.NoiseSum(self.total_trees.noise.law, (weight,), (levels,)))
+            weight = 0.5 * norm * self.bounds[column] / self.totals_noise.unit
+            parts.append(tails.NoiseSum(self.totals_noise.law, (weight,), (levels,)))
         return tuple(parts)
 
     def tree_error(self, column: int) -> float:
@@ -190,8 +193,8 @@ class SoftmaxForest:
         """
         line = self.trees.same_leaf_error + self.trees.rounding_error
         error = float(self.bounds[column] * np.sum(self.ranges**2)) * line
-        if self.total_trees is not None and self.totals_variance[column] > 0:
-            rounding = self.total_trees.rows / (2 * self.total_trees.noise.unit)
+        if self.totals_noise is not None and self.totals_variance[column] > 0:
+            rounding = self.trees.rows / (2 * self.totals_noise.unit)
             error += 0.5 * float(np.sum(self.ranges**2)) * self.bounds[column] * rounding
         return error
 
@@ -219,7 +222,7 @@ def paper_composition(
 
 
 def check_softmax_size(rows: int, features: int, *, copies: int, columns: int, limit: int) -> None:
-    """Check the size of all trees before any is allocated, and of the features of all rows."""
+    """Check the size of all trees before any is allocated."""
     check_size(
         {
             "nodes": node_count(levels_for(rows)),
@@ -227,7 +230,6 @@ def check_softmax_size(rows: int, features: int, *, copies: int, columns: int, l
             "moments": MOMENTS,
             "copies": copies,
             "columns": columns,
-            "bytes": 8,
         },
         limit=limit,
     )
@@ -241,14 +243,14 @@ def softmax_mechanisms(
     nodes: list[tuple[Mechanism, int]] = [
         (sums.trees.noise.mechanism, share * sums.kernel.features * columns)
     ]
-    if sums.total_trees is not None and private_columns:
-        nodes.append((sums.total_trees.noise.mechanism, share * private_columns))
+    if sums.totals_noise is not None and private_columns:
+        nodes.append((sums.totals_noise.mechanism, share * private_columns))
     return nodes
 
 
 def softmax_net(dim: int, upper: float, eps_s: float) -> Net:
     """Return the net of radius ε_0 = ε_s/R on [0, R]^d."""
-    upper = _validate.real("upper", upper, above=0)
+    upper = public_bound("upper", upper)
     return Net(upper, _validate.real("eps_s", eps_s, above=0, below=1) / upper, dim)
 
 

@@ -19,9 +19,13 @@ from discreet.privacy import Guarantee, Neighbours, Privacy
 Floats = NDArray[np.float64]
 
 MEMORY_LIMIT = 4 * 2**30
+BUILD_BYTES = 24
 
 # A sum of k equal shares may exceed the whole by rounding; it never does so in exact arithmetic.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-13
+
+# Bounds and answers beyond these would leave float64 when they are squared.
+_LEAST, _LARGEST = 1e-100, 1e100
 
 
 class Structure(abc.ABC):
@@ -50,19 +54,12 @@ class Structure(abc.ABC):
         entropy: Entropy | None,
         scope: str = "the structure and all its answers",
     ) -> None:
-        """Set the guarantee, or raise `BudgetExceeded` if the theorems do not reach the request."""
-        if composed.epsilon > requested.epsilon * (1 + _ROUNDING) or composed.delta > (
-            requested.delta * (1 + _ROUNDING)
-        ):
-            raise BudgetExceeded(
-                f"Expected the parameters to compose to {requested}, got {composed}: "
-                "use a smaller c."
-            )
+        """Set the guarantee; `check_composition` has been asked before anything was built."""
         self.private = entropy is None or entropy.private
         mark = "" if self.private else f"NOT PRIVATE (noise from {entropy!r}): "
         self.guarantee = Guarantee(
-            min(composed.epsilon, requested.epsilon),
-            min(composed.delta, requested.delta),
+            composed.epsilon,
+            composed.delta,
             Neighbours.REPLACE,
             unit="row",
             scope=mark + scope,
@@ -102,6 +99,24 @@ class Structure(abc.ABC):
     def __repr__(self) -> str:
         mark = "" if self.private else " NOT PRIVATE"
         return f"<{type(self).__name__}{mark}, {self.nbytes:,} bytes, {self.guarantee.epsilon:.4g}>"
+
+
+def check_composition(composed: Privacy, requested: Privacy) -> Privacy:
+    """Return what was composed, or raise `BudgetExceeded` if it does not reach the request."""
+    if composed.epsilon > requested.epsilon * (1 + _ROUNDING) or composed.delta > (
+        requested.delta * (1 + _ROUNDING)
+    ):
+        raise BudgetExceeded(
+            f"Expected the parameters to compose to {requested}, got {composed}: use a smaller c."
+        )
+    return replace_privacy(
+        min(composed.epsilon, requested.epsilon), min(composed.delta, requested.delta)
+    )
+
+
+def public_bound(name: str, value: object) -> float:
+    """Return a public bound if its squares and products stay within float64."""
+    return _validate.real(name, value, at_least=_LEAST, at_most=_LARGEST)
 
 
 def replace_privacy(epsilon: float, delta: float) -> Privacy:
@@ -166,7 +181,15 @@ def weighted_points(
 
 def finite(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Floats:
     """Return `values` as float64 if they have the shape (None: any length) and are all finite."""
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values)
+        real = array.dtype.kind in "iufb"
+        array = array.astype(np.float64) if real else np.empty(0)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        real = False
+    if not real:
+        # `from None`: the original message may quote a value.
+        raise InvalidInput(f"Expected {name} to be an array of real numbers.") from None
     fits = array.ndim == len(shape) and all(
         want is None or have == want for have, want in zip(array.shape, shape, strict=True)
     )
@@ -181,13 +204,15 @@ def finite(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Fl
 def check_size(factors: dict[str, int], *, limit: int) -> None:
     """Raise `InvalidInput` if a product of factors, in bytes, exceeds the limit.
 
-    Runs before anything is allocated; names the largest factor, which is what to change.
+    Runs before anything is allocated; names the largest factor, which is what to change. A number
+    takes 8 bytes in the finished structure, and up to three times that while it is built.
     """
     limit = _validate.whole("memory_limit", limit, at_least=1)
-    size = math.prod(factors.values())
+    size = math.prod(factors.values()) * BUILD_BYTES
     if size > limit:
-        driver = max((name for name in factors if name != "bytes"), key=lambda name: factors[name])
-        parts = " × ".join(f"{count:,} {name}" for name, count in factors.items())
+        driver = max(factors, key=lambda name: factors[name])
+        counts = [f"{count:,} {name}" for name, count in factors.items()]
+        parts = " × ".join([*counts, f"{BUILD_BYTES} bytes while building"])
         raise InvalidInput(
             f"Expected at most memory_limit={limit:,} bytes, got {size:,} ({parts}); "
             f"mostly because of the {driver}."

@@ -80,7 +80,7 @@ def median_failure(copies: int, single_failure: float) -> float:
 
 def copies_needed(failure: float) -> int:
     """Return the fewest copies, each good with probability 0.99, whose median fails that rarely."""
-    failure = _validate.real("failure", failure, above=0, below=1)
+    failure = _validate.real("failure per net point", failure, above=0, below=1)
     copies = 1
     while median_failure(copies, 1 - SINGLE_SUCCESS) > failure:
         copies += 1

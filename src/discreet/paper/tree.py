@@ -1,6 +1,5 @@
 """DPTree (Algorithm 1) and its boosted form (Theorem "High-probability")."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -9,20 +8,21 @@ from numpy.typing import ArrayLike
 from discreet import _validate, accounting
 from discreet.errors import InvalidInput
 from discreet.noise import Entropy
-from discreet.noise.law import LARGEST_SCALE
 from discreet.paper import tails
 from discreet.paper.forest import Forest, leaf_of, levels_for, node_count
-from discreet.paper.node import Noise, law_of, node_mechanism
+from discreet.paper.node import Noise, largest_sensitivity, law_of, node_mechanism
 from discreet.paper.structure import (
     MEMORY_LIMIT,
     Budget,
     Floats,
     Structure,
+    check_composition,
     check_size,
     finite,
+    public_bound,
 )
 
-# A change of L1 norm Δ over N rounded leaves grows by at most N steps; Δ is this many times that.
+# A change of L1 norm Δ over N rounded leaves grows by less than 2N steps; Δ is many times that.
 _SLACK = 2**16
 
 
@@ -35,6 +35,7 @@ class DPTree(Structure):
     Args:
         leaves: real sums a_1, ..., a_n, shape (n,); leaf j covers [(j-1)/N, j/N)·upper, with N the
             next power of two (missing leaves are zero).
+            Leaves beyond 2^51 lattice steps (at least 2^15 times Δ) are clipped.
         sensitivity: Δ, the largest L1 change of all leaves together when one row is replaced.
         epsilon: for the whole tree and all queries.
         delta: likewise; below one half.
@@ -62,36 +63,40 @@ class DPTree(Structure):
         exact = finite("leaves", leaves, shape=(None,))
         if len(exact) == 0:
             _validate.reject("len(leaves)", 0, "at least 1")
-        sensitivity = _validate.real("sensitivity", sensitivity, above=0)
-        self.upper = _validate.real("upper", upper, above=0)
+        sensitivity = public_bound("sensitivity", sensitivity)
+        self.upper = public_bound("upper", upper)
         self.levels = levels_for(len(exact))
         width = 2**self.levels
         check_size(
-            {"nodes": node_count(self.levels), "copies": self.copies, "bytes": 8},
+            {"nodes": node_count(self.levels), "copies": self.copies},
             limit=memory_limit,
         )
         share = self.levels * self.copies
         node = budget.share(share)
-        # Lattice steps per Δ: many times the N steps that rounding may add, within the law's range.
-        steps = min(_SLACK * width, 2 ** math.floor(math.log2(LARGEST_SCALE * node.epsilon / 2)))
+        # Lattice steps per Δ, a power of two so that a step is exact: many times what rounding may
+        # add, and within the law's range.
+        steps = min(_SLACK * width, largest_sensitivity(noise, node.epsilon, node.delta) // 2)
         if steps < 16 * width:
             raise InvalidInput(
                 f"Expected epsilon={epsilon!r} to leave noise that fits the lattice "
                 f"for {width} leaves."
             )
         self._step = sensitivity / steps
+        # Quotients up to 2^51 are good to an eighth of a step; larger leaves are clipped, not
+        # refused, because whether they are there is private. Clipping brings neighbours no closer.
+        most = min(2.0**51, 2.0**62 / width)
+        scaled = np.clip(exact, -most * self._step, most * self._step) / self._step
         rounded = np.zeros((1, width, 1, 1), dtype=np.int64)
-        scaled = np.rint(exact / self._step)
-        if np.any(np.abs(scaled) > 2.0**62 / width):
-            raise InvalidInput("Expected the leaves to fit the lattice that sensitivity sets.")
-        rounded[0, : len(exact), 0, 0] = scaled.astype(np.int64)
+        rounded[0, : len(exact), 0, 0] = np.rint(scaled).astype(np.int64)
+        # Each leaf that changes may add one step by rounding and a quarter by the quotients.
         mechanism = node_mechanism(
-            noise, sensitivity=steps + width, epsilon=node.epsilon, delta=node.delta
+            noise, sensitivity=steps + 2 * width, epsilon=node.epsilon, delta=node.delta
         )
+        composed = check_composition(accounting.basic([(node.spent, share)]), budget.total)
         self._law = law_of(mechanism)
         self._forest = Forest.grow(rounded, self._law, self.copies, entropy)
         self._promise(
-            accounting.basic([(node.spent, share)]),
+            composed,
             requested=budget.total,
             mechanisms=[(mechanism, share)],
             entropy=entropy,
@@ -111,12 +116,14 @@ class DPTree(Structure):
         Returns:
             Two arrays of shape (m,).
         """
-        positions = finite("y", y, shape=(None,))[:, None] / self.upper
-        left, right = (
-            np.median(side[:, 0, :, 0, 0], axis=1) * self._step
-            for side in self._forest.query(positions)
-        )
-        return left, right
+        queries = np.clip(finite("y", y, shape=(None,)), 0.0, self.upper)[:, None] / self.upper
+        both = self._forest.in_parts(self._medians, queries)
+        return both[:, 0], both[:, 1]
+
+    def _medians(self, positions: Floats) -> Floats:
+        """Return the medians over copies of both sums, shape (m, 2)."""
+        sides = [side[:, 0, :, 0, 0] for side in self._forest.query(positions)]
+        return np.stack([np.median(side, axis=1) * self._step for side in sides], axis=1)
 
     def variance(self, y: ArrayLike) -> tuple[Floats, Floats]:
         """Return the exact noise variance of both answers of a single tree, shape (m,) each.
@@ -140,8 +147,8 @@ class DPTree(Structure):
 
     @property
     def deterministic_error(self) -> float:
-        """The error without noise: half a lattice step for each leaf."""
-        return float((1 << self.levels) * self._step / 2)
+        """The error without noise: half a lattice step for each leaf, and an eighth by division."""
+        return float((1 << self.levels) * self._step * 0.625)
 
 
 class DPTreeBoosted(DPTree):

@@ -131,3 +131,5 @@ def test_bad_options_are_named(options, name):
         Taylor(**good | options)
     with pytest.raises(InvalidInput, match=r"rows\.shape="):
         BOX(np.ones((2, 4)))
+    with pytest.raises(InvalidInput, match=r"rows\.dtype="):
+        BOX(np.ones((2, 3), dtype=np.int64))

@@ -8,6 +8,7 @@ import pytest
 
 from discreet import BudgetExceeded, Guarantee, InvalidInput, Neighbours, paper
 from discreet.accounting import tight
+from discreet.paper import forest
 from discreet.testing import Seeded, Silent
 
 RNG = np.random.default_rng(4)
@@ -196,7 +197,7 @@ def test_the_size_is_said_before_anything_is_allocated(name):
     assert structure.nbytes > 0
     with pytest.raises(InvalidInput, match=r"memory_limit=100 bytes.*mostly because of the"):
         build(name, memory_limit=100)
-    build(name, memory_limit=structure.nbytes)
+    build(name, memory_limit=4 * structure.nbytes)
 
 
 def test_bad_parameters_are_named(name):
@@ -227,6 +228,16 @@ def test_bad_data_are_refused_without_being_shown(name):
     with pytest.raises(InvalidInput, match="NaN") as caught:
         build(name, data=broken)
     assert not any(str(value)[:6] in str(caught.value) for value in data[0].flat)
+    for wrong in (
+        np.array(["secret-7"] * len(data[0])),
+        data[0] * 1j,
+        [[10**400]] * len(data[0]),
+        [object()] * len(data[0]),
+    ):
+        with pytest.raises(InvalidInput, match="real numbers") as caught:
+            build(name, data=(wrong, *data[1:]))
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
     with pytest.raises(InvalidInput, match="shape"):
         build(name, data=(data[0][None], *data[1:]))
     with pytest.raises(InvalidInput, match=r"shape|len"):
@@ -246,9 +257,55 @@ def test_a_constant_that_is_too_large_is_refused(name):
         assert build(name).guarantee.epsilon == pytest.approx(BUDGET["epsilon"])
 
 
-@pytest.mark.parametrize("noise", list(paper.Noise))
+def test_huge_values_are_clipped_in_silence(name):
+    """A warning or an error would tell that they are there."""
+    data = tuple(np.array(given) for given in STRUCTURES[name][1])
+    for given in data:
+        given.flat[2], given.flat[3] = 1e308, -1e308
+    changes = {key: 1e-10 for key in ("upper",) if key in STRUCTURES[name][2]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        structure = build(name, data=data, **changes)
+        assert np.all(np.isfinite(answers(structure, name)))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_bounds_that_leave_float64_are_named(name, scale):
+    for key in ("upper", "weight_bound", "value_bound", "sensitivity"):
+        if key in STRUCTURES[name][2]:
+            with pytest.raises(InvalidInput, match=f"{key}="):
+                build(name, **{key: scale})
+
+
+def test_a_budget_that_is_not_met_is_refused_before_noise_is_drawn(name):
+    class Forbidden(Seeded):
+        def words(self, count):
+            raise AssertionError
+
+    if "c" in STRUCTURES[name][2] and name != "attention_tight":
+        with pytest.raises(BudgetExceeded):
+            build(name, c=30.0, entropy=Forbidden(1))
+    else:
+        with pytest.raises(AssertionError):
+            build(name, entropy=Forbidden(1))
+
+
+def test_many_queries_take_bounded_memory(name, monkeypatch):
+    structure = build(name)
+    queries = np.concatenate([STRUCTURES[name][3]] * 40)
+    whole = structure.query(queries)
+    monkeypatch.setattr(forest, "_GATHER_BYTES", 4000)
+    np.testing.assert_allclose(structure.query(queries), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [*paper.Noise, "gaussian"])
 def test_all_three_laws_can_be_chosen(name, noise):
     structure = build(name, noise=noise)
+    kinds = {"gaussian": "Gaussian", "laplace": "DiscreteLaplace"}
+    expected = kinds.get(str(noise), "TruncatedLaplace")
+    assert {type(mechanism).__name__ for mechanism, _ in structure._mechanisms} == {expected}
+    with pytest.raises(InvalidInput, match="noise="):
+        build(name, noise="none")
     assert np.all(np.isfinite(answers(structure, name)))
     assert structure.tight_guarantee.epsilon <= BUDGET["epsilon"]
 

@@ -1,12 +1,14 @@
 import math
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 from discreet import InvalidInput, paper
-from discreet.accounting import gaussian_sigma
+from discreet.accounting import gaussian_sigma, tight
 from discreet.paper import oracle
+from discreet.paper.softmax_forest import softmax_mechanisms
 from discreet.testing import Silent
 
 RNG = np.random.default_rng(9)
@@ -53,8 +55,20 @@ def test_an_entry_is_said_to_be_one_entry_everywhere():
     entry, vector = build(scope="entry"), build(scope="vector")
     for guarantee in (entry.guarantee, entry.tight_guarantee):
         assert "one fixed entry" in str(guarantee)
-        assert "2 times that" in str(guarantee)  # (3 + 1)/2
+        assert "not the whole structure, which is (ε = " in str(guarantee)
     assert "entry" not in str(vector.guarantee)
+
+
+@pytest.mark.parametrize("accounting", ["paper", "tight"])
+def test_what_an_entry_says_of_the_whole_covers_all_its_nodes(accounting):
+    """The columns cost more than the denominator, so (d + 1)/2 times the entry is not enough."""
+    entry = build(scope="entry", accounting=accounting)
+    said = re.search(r"which is \(ε = ([\d.e-]+), δ = ([\d.e-]+)\)", entry.guarantee.scope)
+    epsilon, delta = (float(part) for part in said.groups())
+    nodes = softmax_mechanisms(entry._sums, columns=COLUMNS + 1, private_columns=COLUMNS)
+    assert tight(nodes, delta=delta) <= epsilon
+    assert epsilon <= (COLUMNS + 1) / 2 * OPTIONS["epsilon"] * 1.001
+    assert epsilon > entry.guarantee.epsilon
 
 
 def test_a_vector_costs_more_noise_than_an_entry():
@@ -69,10 +83,10 @@ def test_tight_accounting_spends_the_whole_budget_and_paper_accounting_does_not(
 
 
 def test_tight_accounting_needs_far_less_noise():
-    loose, tight = (build(accounting=accounting) for accounting in ("paper", "tight"))
+    loose, exact = (build(accounting=accounting) for accounting in ("paper", "tight"))
     assert loose.copies > 1
-    assert tight.copies == 1
-    assert tight.sums_error_bound(0.99)[1] < loose.sums_error_bound(0.99)[1] / 100
+    assert exact.copies == 1
+    assert exact.sums_error_bound(0.99)[1] < loose.sums_error_bound(0.99)[1] / 100
 
 
 def test_the_denominator_spends_nothing_on_its_public_sum():
@@ -80,7 +94,10 @@ def test_the_denominator_spends_nothing_on_its_public_sum():
     assert np.all(structure._sums.totals[:, -1] == ROWS)
     assert structure._sums.totals_variance[-1] == 0
     assert structure._sums.totals_variance[0] > 0
-    assert structure._sums.total_trees.forest.nodes.shape[3] == COLUMNS
+    by_count = dict(structure._mechanisms)
+    share = structure._sums.trees.forest.levels * 3 * structure.copies
+    assert by_count[structure._sums.totals_noise.mechanism] == share * COLUMNS
+    assert by_count[structure._sums.trees.noise.mechanism] == share * 6 * (COLUMNS + 1)
 
 
 def test_answers_stay_in_their_public_ranges():
@@ -103,6 +120,22 @@ def test_queries_are_snapped_to_the_net():
 def test_copies_come_from_the_exact_binomial_tail():
     # p_f/2 over 25 net points: 3 copies fail too often, 5 do not (the proof's constants: 2651).
     assert build(scope="entry").copies == 5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 1e4},
+        {"epsilon": 0.01, "delta": 1e-30, "delta_prime": 1e-30},
+        {"epsilon": 1e-3},
+        {"noise": "gaussian", "epsilon": 1e-2},
+        {"noise": "laplace", "epsilon": 300.0},
+    ],
+)
+def test_tight_accounting_over_a_wide_range(changes):
+    structure = build(accounting="tight", **changes)
+    epsilon = changes["epsilon"]
+    assert 0.999 * epsilon < structure.tight_guarantee.epsilon <= epsilon
 
 
 def test_bad_choices_are_named():

@@ -57,10 +57,19 @@ def test_many_queries_are_answered_in_parts_alike(monkeypatch):
     rng = np.random.default_rng(0)
     forest = Forest.grow(rng.integers(0, 9, (2, 16, 1, 3)), LAW, 2, None)
     at = rng.random((101, 2))
-    whole = forest.query(at)
-    monkeypatch.setattr(module, "_GATHER_BYTES", 1000)
-    for one, other in zip(whole, forest.query(at), strict=True):
-        assert np.array_equal(one, other)
+    asked = []
+
+    def left(positions):
+        asked.append(len(positions))
+        return forest.query(positions)[0]
+
+    whole = forest.in_parts(left, at)
+    monkeypatch.setattr(module, "_GATHER_BYTES", 10_000)
+    assert np.array_equal(forest.in_parts(left, at), whole)
+    assert asked[0] == 101
+    assert len(asked) > 3
+    assert sum(asked[1:]) == 101
+    assert forest.in_parts(left, at[:0]).shape == (0, 2, 2, 1, 3)
 
 
 def test_scatter_adds_what_it_is_given():

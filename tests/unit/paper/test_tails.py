@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet import InvalidInput
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
 from discreet.paper import tails
 from discreet.paper.net import Net
@@ -83,3 +84,9 @@ def test_the_net_covers_the_box():
     assert net.log_points == pytest.approx(3 * math.log(7))
     assert net.failure_per_point(0.01) == pytest.approx(0.01 / 343)
     assert np.array_equal(net.snap(snapped), snapped)
+
+
+@pytest.mark.parametrize(("radius", "dim"), [(1 / 16, 300), (1e-320, 1), (0.0, 2), (1e-6, 100)])
+def test_a_net_that_cannot_be_counted_is_refused(radius, dim):
+    with pytest.raises(InvalidInput, match="eps_0="):
+        Net(1.0, radius, dim)
