@@ -184,7 +184,7 @@ class DPCrossAttention(Structure):
         return composed, whole, budgets.noise(noise)
 
     def _tight_nodes(self, budget: Budget, noise: Noise) -> tuple[Privacy, Privacy, SoftmaxNoise]:
-        """Return the whole budget, what all columns cost, and the least noise that it allows.
+        """Return what the least noise within the budget costs: in scope, in whole, and that noise.
 
         Half of δ is for truncation, half for composition: the split hardly matters.
         """
@@ -197,9 +197,15 @@ class DPCrossAttention(Structure):
         node = tight_node_noise(
             noise, target=target, delta=target.delta / 2 / in_scope, count=in_scope
         )
-        delta = min(target.delta * in_whole / in_scope, 0.5)
-        epsilon = accounting.tight([(node.mechanism, in_whole)], delta=delta)
-        return target, replace_privacy(epsilon, delta), SoftmaxNoise(node, node)
+        # Composed again from the noise that was found, not just echoed.
+        composed, whole = (
+            replace_privacy(accounting.tight([(node.mechanism, count)], delta=delta), delta)
+            for count, delta in (
+                (in_scope, target.delta),
+                (in_whole, min(target.delta * in_whole / in_scope, 0.5)),
+            )
+        )
+        return composed, whole, SoftmaxNoise(node, node)
 
     def _warn_if_useless(self, confidence: float) -> None:
         _, denominator = self.sums_error_bound(confidence)

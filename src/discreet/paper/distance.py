@@ -189,7 +189,7 @@ class DPTreeDistance(Structure):
     ) -> None:
         budget = Budget(epsilon, delta)
         points, signed = weighted_points("x", x, weights, dimensions=1)
-        self.power = _validate.whole("p", p, at_least=1, at_most=32)
+        self.power = _validate.whole("p", p, at_least=1, at_most=200)
         self.upper = public_bound("upper", upper)
         self.weight_bound = public_bound("weight_bound", weight_bound)
         self._scale = answer_scale(self.weight_bound, self.upper, self.power)

@@ -70,7 +70,7 @@ class DPTreeHighDim(Structure):
         _validate.real("c", c, above=0)
         points, signed = weighted_points("X", X, weights, dimensions=2)
         self.dim = points.shape[1]
-        self.power = _validate.whole("p", p, at_least=1, at_most=32)
+        self.power = _validate.whole("p", p, at_least=1, at_most=200)
         self.upper = public_bound("upper", upper)
         self.weight_bound = public_bound("weight_bound", weight_bound)
         self._scale = answer_scale(self.weight_bound, self.upper, self.power)

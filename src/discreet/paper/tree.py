@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from discreet import _validate, accounting
 from discreet.errors import InvalidInput
 from discreet.noise import Entropy
+from discreet.noise.entropy import Integers
 from discreet.paper import tails
 from discreet.paper.forest import Forest, leaf_of, levels_for, node_count
 from discreet.paper.node import Noise, largest_sensitivity, law_of, node_mechanism
@@ -82,19 +83,15 @@ class DPTree(Structure):
                 f"for {width} leaves."
             )
         self._step = sensitivity / steps
-        # Quotients up to 2^51 are good to an eighth of a step; larger leaves are clipped, not
-        # refused, because whether they are there is private. Clipping brings neighbours no closer.
-        most = min(2.0**51, 2.0**62 / width)
-        scaled = np.clip(exact, -most * self._step, most * self._step) / self._step
-        rounded = np.zeros((1, width, 1, 1), dtype=np.int64)
-        rounded[0, : len(exact), 0, 0] = np.rint(scaled).astype(np.int64)
         # Each leaf that changes may add one step by rounding and a quarter by the quotients.
         mechanism = node_mechanism(
             noise, sensitivity=steps + 2 * width, epsilon=node.epsilon, delta=node.delta
         )
         composed = check_composition(accounting.basic([(node.spent, share)]), budget.total)
         self._law = law_of(mechanism)
-        self._forest = Forest.grow(rounded, self._law, self.copies, entropy)
+        self._forest = Forest.grow(
+            _rounded(exact, self._step, width), self._law, self.copies, entropy
+        )
         self._promise(
             composed,
             requested=budget.total,
@@ -149,6 +146,18 @@ class DPTree(Structure):
     def deterministic_error(self) -> float:
         """The error without noise: half a lattice step for each leaf, and an eighth by division."""
         return float((1 << self.levels) * self._step * 0.625)
+
+
+def _rounded(leaves: Floats, step: float, width: int) -> Integers:
+    """Return leaves in lattice steps, filled up with zeros, as a forest of one tree.
+
+    Quotients up to 2^51 are good to an eighth of a step. Larger leaves are clipped and not refused,
+    because whether they are there is private; clipping brings neighbours no further apart.
+    """
+    most = min(2.0**51, 2.0**62 / width)
+    rounded = np.zeros((1, width, 1, 1), dtype=np.int64)
+    rounded[0, : len(leaves), 0, 0] = np.rint(np.clip(leaves, -most * step, most * step) / step)
+    return rounded
 
 
 class DPTreeBoosted(DPTree):
