@@ -6,7 +6,7 @@ P(x)_α = x^α·√(scale^|α|/α!), so r = C(d + s, s) features. The paper's ha
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast
@@ -51,11 +51,12 @@ class Taylor:
     """
 
     dim: int
+    _: KW_ONLY
     degree: int | None = None
     eps_s: float | None = None
-    scale: float = 1.0
-    key_norm: float = 1.0
-    query_norm: float = 1.0
+    scale: float
+    key_norm: float
+    query_norm: float
     nonnegative: bool = False
 
     def __post_init__(self) -> None:
