@@ -118,8 +118,11 @@ def test_queries_are_snapped_to_the_net():
 
 
 def test_copies_come_from_the_exact_binomial_tail():
-    # p_f/2 over 25 net points: 3 copies fail too often, 5 do not (the proof's constants: 2651).
+    # p_f/2 over 25 net points: 3 copies fail too often, 5 do not.
     assert build(scope="entry").copies == 5
+    # The constants of the paper's proof: (5R/ε_0)^d points, each failing with exp(-0.1²·0.99·l/2).
+    proof = math.log((5 * 1.0 / 0.1) ** DIM / (0.01 / 2)) * 2 / (0.1**2 * 0.99)
+    assert math.ceil(proof) == 2651
 
 
 @pytest.mark.parametrize(
