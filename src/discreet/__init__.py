@@ -5,8 +5,7 @@ a name that needs them is first used.
 """
 
 import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet._version import __version__
 from discreet.errors import (
@@ -20,7 +19,8 @@ from discreet.errors import (
 from discreet.privacy import Guarantee, Neighbours, Privacy
 
 if TYPE_CHECKING:
-    from discreet import accounting, kernels, noise, paper, testing
+    from discreet import accounting, kernels, memory, noise, paper, testing
+    from discreet.memory import Memory, build, build_many, combine, load, plan
 
 __all__ = [
     "BudgetExceeded",
@@ -28,25 +28,35 @@ __all__ = [
     "DiscreetError",
     "Guarantee",
     "InvalidInput",
+    "Memory",
     "Neighbours",
     "NotPrivateWarning",
     "Privacy",
     "PrivacyLeakWarning",
     "__version__",
     "accounting",
+    "build",
+    "build_many",
+    "combine",
     "kernels",
+    "load",
+    "memory",
     "noise",
     "paper",
+    "plan",
     "testing",
 ]
 
-_ROOMS = ("accounting", "kernels", "noise", "paper", "testing")
+_ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "testing")
+_FROM_MEMORY = ("Memory", "build", "build_many", "combine", "load", "plan")
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module, a class or a function)
     """Load a room (`discreet.noise`, ...) the first time somebody asks for it."""
     if name in _ROOMS:
         return importlib.import_module(f"discreet.{name}")
+    if name in _FROM_MEMORY:
+        return getattr(importlib.import_module("discreet.memory"), name)
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 

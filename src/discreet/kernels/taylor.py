@@ -8,32 +8,22 @@ import itertools
 import math
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar
 
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet.kernels.polynomial import Polynomial
 from discreet.noise.exact import exp_bounds
 
 # exp is enclosed to this many digits when an error is certified.
 _DIGITS = 40
-_LARGEST_DEGREE = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Step:
-    """How the features of one degree come from those of the degree before: parent × variable."""
-
-    parents: NDArray[np.int64]
-    variables: NDArray[np.int64]
-    factors: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Taylor:
+class Taylor(Polynomial):
     """Polynomial features whose inner product approximates exp(scale·⟨x, y⟩) within `error`.
 
     Row by row, to the bit: a row's features are products of its own coordinates in a fixed order,
@@ -50,30 +40,10 @@ class Taylor:
             are too; otherwise the error is certified on the whole interval [-t, t].
     """
 
-    dim: int
-    _: KW_ONLY
-    degree: int | None = None
-    eps_s: float | None = None
-    scale: float
-    key_norm: float
-    query_norm: float
-    nonnegative: bool = False
+    kind: ClassVar[str] = "taylor"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))
-        for name in ("scale", "key_norm", "query_norm"):
-            value = _validate.real(name, getattr(self, name), above=0)
-            object.__setattr__(self, name, value)
-        _validate.real("scale * key_norm * query_norm", self.largest_logit, at_most=100)
-        if (self.degree is None) == (self.eps_s is None):
-            given = f"degree={self.degree} and eps_s={self.eps_s}"
-            _validate.reject("degree, eps_s", given, "one given and the other None")
-        if self.degree is None:
-            eps_s = _validate.real("eps_s", self.eps_s, above=0, below=1)
-            object.__setattr__(self, "degree", self._smallest_degree(eps_s))
-        else:
-            degree = _validate.whole("degree", self.degree, at_least=0, at_most=_LARGEST_DEGREE)
-            object.__setattr__(self, "degree", degree)
+    _: KW_ONLY
+    nonnegative: bool = False
 
     @classmethod
     def on_box(cls, dim: int, *, upper: float, eps_s: float) -> "Taylor":
@@ -90,26 +60,9 @@ class Taylor:
         )
 
     @property
-    def largest_logit(self) -> float:
-        """The bound on logits, scale·key_norm·query_norm."""
-        return self.scale * self.key_norm * self.query_norm
-
-    @property
-    def features(self) -> int:
-        """The number of features, r = C(d + s, s); known before any is computed."""
-        return math.comb(self.dim + self._degree, self._degree)
-
-    @property
-    def error(self) -> float:
-        """Certified: |P(x)·P(y) - exp(z)| ≤ error·min(exp(z), P(x)·P(y)) for all logits z allowed.
-
-        Infinite if the polynomial is not positive on the whole interval.
-        """
-        return self._relative_error(self._degree)
-
-    @property
-    def _degree(self) -> int:
-        return cast("int", self.degree)  # set by __post_init__ if it was not given
+    def coefficients(self) -> tuple[float, ...]:
+        """1/j! for each degree j."""
+        return tuple(1 / math.factorial(j) for j in range(self._degree + 1))
 
     def _relative_error(self, degree: int) -> float:
         # exp(z)/T_s(z) has derivative of the sign of z^s, so it is monotone on each side of zero,
@@ -119,41 +72,8 @@ class Taylor:
         ends = [t] if self.nonnegative else [t, -t]
         return max(_relative_error_at(end, degree) for end in ends)
 
-    def _smallest_degree(self, eps_s: float) -> int:
-        for degree in range(_LARGEST_DEGREE + 1):
-            if self._relative_error(degree) <= eps_s:
-                return degree
-        return _validate.reject("eps_s", eps_s, f"reachable with a degree <= {_LARGEST_DEGREE}")
-
-    @cached_property
-    def _steps(self) -> tuple[_Step, ...]:
-        """The plan for each degree: a multi-index is a parent and one more of its last variable."""
-        steps = []
-        last = np.zeros(1, dtype=np.int64)  # the largest variable in each multi-index
-        power = np.zeros(1, dtype=np.int64)  # and its exponent
-        for _ in range(self._degree):
-            children = self.dim - last
-            parents = np.repeat(np.arange(len(last)), children)
-            offsets = np.arange(len(parents)) - np.repeat(np.cumsum(children) - children, children)
-            variables = last[parents] + offsets
-            power = np.where(offsets == 0, power[parents] + 1, 1)
-            factors = np.sqrt(self.scale / power)
-            steps.append(_Step(parents=parents, variables=variables, factors=factors))
-            last = variables
-        return tuple(steps)
-
-    @cached_property
-    def exponents(self) -> NDArray[np.int64]:
-        """The multi-index of each feature, shape (r, d)."""
-        block = np.zeros((1, self.dim), dtype=np.int64)
-        blocks = [block]
-        for step in self._steps:
-            block = block[step.parents] + np.eye(self.dim, dtype=np.int64)[step.variables]
-            blocks.append(block)
-        return np.concatenate(blocks)
-
     def __call__(self, rows: Any) -> Any:  # noqa: ANN401 (any array of the array API)
-        """Return P(x) for each row.
+        """Return P(x) for each row, in floating point: the paper's map, the same for both sides.
 
         Args:
             rows: numpy or torch array of floats, shape (..., d).
@@ -169,10 +89,10 @@ class Taylor:
         block = xp.ones_like(rows[..., :1])
         blocks = [block]
         device = array_api_compat.device(rows)
-        for step in self._steps:
+        for step in self._monomials.steps:
             parents = xp.asarray(step.parents, device=device)
             variables = xp.asarray(step.variables, device=device)
-            factors = xp.asarray(step.factors, dtype=rows.dtype, device=device)
+            factors = xp.asarray(np.sqrt(self.scale / step.powers), dtype=rows.dtype, device=device)
             block = xp.take(block, parents, axis=-1) * xp.take(rows, variables, axis=-1) * factors
             blocks.append(block)
         return xp.concat(blocks, axis=-1)

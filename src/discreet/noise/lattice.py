@@ -20,16 +20,28 @@ from discreet.noise.entropy import Integers
 # within it is exact in any order of summation.
 _EXACT_FLOAT = 2**53
 _LARGEST_SQUARED_NORM = 2**62
+_MOST_BITS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lattice:
-    """The grid of multiples of 2^-bits. One lattice unit is one step of it."""
+    """The grid of multiples of 2^-bits. One lattice unit is one step of it.
+
+    Negative bits are a grid coarser than the whole numbers.
+    """
 
     bits: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", _validate.whole("bits", self.bits, at_least=0, at_most=52))
+        bits = _validate.whole("bits", self.bits, at_least=-_MOST_BITS, at_most=_MOST_BITS)
+        object.__setattr__(self, "bits", bits)
+
+    @classmethod
+    def for_norm(cls, norm: float, *, resolution: int) -> "Lattice":
+        """Return the finest lattice on which a (public) norm is at most 2^resolution units."""
+        norm = _validate.real("norm", norm, above=0)
+        mantissa, exponent = math.frexp(norm)
+        return cls(bits=resolution - exponent + (mantissa == 0.5))
 
     @property
     def step(self) -> float:
@@ -38,7 +50,8 @@ class Lattice:
 
     def units(self, length: float) -> int:
         """Return how many whole lattice units fit into a (public) length, exactly."""
-        return math.floor(Fraction(_validate.real("length", length, at_least=0)) * (1 << self.bits))
+        length = _validate.real("length", length, at_least=0)
+        return math.floor(Fraction(length) * Fraction(2) ** self.bits)
 
     def round(self, values: ArrayLike) -> Integers:
         """Return the nearest grid point of each value, in lattice units (ties to even)."""
@@ -74,7 +87,7 @@ class Lattice:
         largest = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
         halvings = np.maximum(np.frexp(largest)[1] + self.bits - room, 0)
         integers = np.rint(np.ldexp(values, self.bits - halvings)).astype(np.int64)
-        return clip_integer_rows(integers, radius=radius)
+        return _shrink_long_rows(integers, radius)
 
 
 def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
@@ -92,10 +105,16 @@ def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
     limit = _coordinate_limit(rows.shape[-1])
     if np.any(rows > limit) or np.any(rows < -limit):
         raise InvalidInput(f"Expected the coordinates of rows to be at most {limit} in magnitude.")
-    squared = np.sum(rows * rows, axis=-1, keepdims=True)
-    factor = radius / np.sqrt(np.maximum(squared, 1).astype(np.float64)) * (1 - 2.0**-48)
-    shrunk = np.trunc(rows * np.minimum(factor, 1.0)).astype(np.int64)
-    return np.where(squared > radius**2, shrunk, rows)
+    return _shrink_long_rows(rows.copy(), radius)
+
+
+def _shrink_long_rows(rows: Integers, radius: int) -> Integers:
+    """Shrink, in place, the rows that are longer than `radius`; the others stay as they are."""
+    squared = np.sum(rows * rows, axis=-1)
+    long = squared > radius**2
+    factor = radius / np.sqrt(squared[long].astype(np.float64)) * (1 - 2.0**-48)
+    rows[long] = np.trunc(rows[long] * factor[:, None]).astype(np.int64)
+    return rows
 
 
 def exact_product(

@@ -1,0 +1,210 @@
+"""What every feature map offers: row-wise features, in integers for keys and in floats for queries.
+
+A kernel approximates exp(scale·⟨q, k⟩) by an inner product φ(q)·φ'(k). Keys are private: they are
+clipped, rounded to a lattice, and mapped to *integer* features whose norm is bounded exactly, by
+sums of integers and elementwise functions only, so that a row has the same features alone, in any
+batch and at any position. Queries are public: they are mapped in floating point, by numpy or torch.
+"""
+
+import abc
+import math
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import array_api_compat
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _validate
+from discreet.noise import Lattice
+from discreet.noise.entropy import Integers
+
+Floats = NDArray[np.float64]
+
+# The L2 norm of a key's integer features never exceeds this. With 16 bits, rounding changes a
+# weight by about 1e-5 of the largest weight.
+FEATURE_RADIUS = 2**16
+
+# Keys are rounded to about 2^-22 of their norm bound.
+KEY_RESOLUTION = 22
+
+# More than all roundings of a computed bound or feature together.
+SHRINK = 1 - 2.0**-40
+
+LARGEST_LOGIT = 100.0
+
+_LEAST_NORM, _LARGEST_NORM = 1e-100, 1e100
+
+
+@dataclass(frozen=True)
+class KeyFeatures:
+    """Integer features of some keys: φ'(k) = features·weight/unit, row by row.
+
+    Attributes:
+        features: integers stored as float64, shape (n, r); each row's L2 norm is at most
+            `FEATURE_RADIUS`, exactly.
+        weights: factors from 0 to 1, shape (n,); None if all are one.
+    """
+
+    features: Floats
+    weights: Floats | None
+
+
+@dataclass(frozen=True)
+class Kernel(abc.ABC):
+    """A feature map of exp(scale·⟨q, k⟩) for ‖k‖ ≤ key_norm and ‖q‖ ≤ query_norm.
+
+    Both sides are balanced: the norms of a key's and of a query's features have the same bound.
+
+    Attributes:
+        dim: number of coordinates d of keys and queries.
+        scale: logit = scale·⟨q, k⟩.
+        key_norm: bound on ‖k‖₂; public, enforced by clipping.
+        query_norm: bound on ‖q‖₂; public, enforced by clipping.
+    """
+
+    kind: ClassVar[str]
+
+    dim: int
+    _: KW_ONLY
+    scale: float
+    key_norm: float
+    query_norm: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))
+        object.__setattr__(self, "scale", _validate.real("scale", self.scale, above=0))
+        for name in ("key_norm", "query_norm"):
+            norm = _validate.real(
+                name, getattr(self, name), at_least=_LEAST_NORM, at_most=_LARGEST_NORM
+            )
+            object.__setattr__(self, name, norm)
+        _validate.real(
+            "scale * key_norm * query_norm", self.largest_logit, above=0, at_most=LARGEST_LOGIT
+        )
+
+    @property
+    def largest_logit(self) -> float:
+        """The bound on logits, t = scale·key_norm·query_norm."""
+        return self.scale * self.key_norm * self.query_norm
+
+    @property
+    @abc.abstractmethod
+    def features(self) -> int:
+        """The number of features r."""
+
+    @property
+    @abc.abstractmethod
+    def error(self) -> float:
+        """How far φ(q)·φ'(k) is from exp(scale·⟨q, k⟩); `error_meaning` says in which sense."""
+
+    @property
+    @abc.abstractmethod
+    def error_meaning(self) -> str:
+        """What kind of number `error` is, as a phrase that follows it."""
+
+    @property
+    @abc.abstractmethod
+    def bound(self) -> float:
+        """The largest norm of a key's features φ'(k), and of a query's φ(q)."""
+
+    @property
+    @abc.abstractmethod
+    def unit(self) -> float:
+        """How many integer units one stands for: φ'(k) = features·weight/unit."""
+
+    @property
+    @abc.abstractmethod
+    def entry_bound(self) -> int:
+        """The largest magnitude of one integer feature."""
+
+    @property
+    def least_inner(self) -> int:
+        """A lower bound on the inner product of the integer features of any two keys."""
+        return -(FEATURE_RADIUS**2)
+
+    def key_features(self, keys: Floats, *, out: Floats | None = None) -> KeyFeatures:
+        """Return the integer features of keys of any finite size, shape (n, d).
+
+        Args:
+            keys: the rows.
+            out: a buffer from `feature_buffer`, to be used again: fresh memory costs as much as
+                the arithmetic.
+        """
+        integers = self.key_lattice.clip_rows(keys, norm=self.key_norm)
+        features = self.feature_buffer(len(keys)) if out is None else out[: len(keys)]
+        self._fill(integers, features)
+        return KeyFeatures(features, self._weights(integers))
+
+    @abc.abstractmethod
+    def feature_buffer(self, rows: int) -> Floats:
+        """Return an array for the integer features of so many keys, shape (rows, r)."""
+
+    @abc.abstractmethod
+    def _fill(self, integers: Integers, out: Floats) -> None:
+        """Write the integer features of rounded keys."""
+
+    def _weights(self, integers: Integers) -> Floats | None:  # noqa: ARG002
+        """Return the factor of each rounded key; None if all are one."""
+        return None
+
+    @abc.abstractmethod
+    def query_features(self, queries: Any) -> Any:  # noqa: ANN401 (numpy or torch)
+        """Return φ(q) for clipped queries: shape (m, d) to (m, r), in their dtype."""
+
+    @abc.abstractmethod
+    def query_norms(self, queries: Any) -> Any:  # noqa: ANN401
+        """Return ‖φ(q)‖ for clipped queries, shape (..., d) to (...), without the features."""
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Return what the map is, in a phrase."""
+
+    def parameters(self) -> dict[str, object]:
+        """Return the numbers that, with `arrays`, make the same kernel again (`restore`)."""
+        return {
+            "kind": self.kind,
+            "dim": self.dim,
+            "scale": self.scale,
+            "key_norm": self.key_norm,
+            "query_norm": self.query_norm,
+        }
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what was computed and must be the same to the bit wherever the kernel is used."""
+        return {}
+
+    @cached_property
+    def key_lattice(self) -> Lattice:
+        """The grid that keys are rounded to."""
+        return Lattice.for_norm(self.key_norm, resolution=KEY_RESOLUTION)
+
+    @property
+    def key_radius(self) -> int:
+        """The norm bound of a rounded key, in units of `key_lattice`."""
+        return self.key_lattice.units(self.key_norm)
+
+    def clip_queries(self, queries: Any) -> Any:  # noqa: ANN401
+        """Shrink each query that is longer than `query_norm` to that length; any finite size.
+
+        Args:
+            queries: numpy or torch, shape (..., d).
+        """
+        xp = array_api_compat.array_namespace(queries)
+        # Divided by the largest coordinate first, so that no square overflows.
+        largest = xp.max(xp.abs(queries), axis=-1, keepdims=True)
+        room = xp.full_like(largest, self.query_norm)
+        inside = queries * (self.query_norm / xp.maximum(largest, room))
+        squared = xp.sum((inside / self.query_norm) ** 2, axis=-1, keepdims=True)
+        return inside / xp.sqrt(xp.maximum(squared, xp.ones_like(squared)))
+
+    @property
+    def _query_factor(self) -> float:
+        """Y = factor·q and x = k·scale/factor: then ⟨x, y⟩ is the logit, and both norms are √t."""
+        return math.sqrt(self.scale * self.key_norm / self.query_norm)
+
+
+def constant(xp: Any, values: NDArray[np.generic], like: Any) -> Any:  # noqa: ANN401
+    """Return a public array in the library, dtype and device of another."""
+    return xp.asarray(values, dtype=like.dtype, device=array_api_compat.device(like))

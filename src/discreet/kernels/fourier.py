@@ -1,0 +1,215 @@
+"""Orthogonal random Fourier features of exp(scale·⟨q, k⟩), in integers on the keys' side.
+
+exp(⟨x, y⟩) = e^(‖x‖²/2)·e^(‖y‖²/2)·e^(-‖x-y‖²/2), and the last factor is the mean of cos(ω·(x - y))
+over normal ω (Rahimi, Recht 2007). Features are cos and sin of ω·x, so their squares add up to one
+for each frequency: the norm is known exactly, whatever the frequencies are.
+"""
+
+import math
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import array_api_compat
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _validate
+from discreet.kernels.base import FEATURE_RADIUS, Floats, Kernel, constant
+from discreet.kernels.frequencies import normal_frequencies
+from discreet.noise.entropy import Integers
+
+# The randomness of the map is public, and protects nobody. One seed for all, so that builds with
+# the same settings share their features and their sums can be added.
+PUBLIC_SEED = 0
+
+# cos and sin are tabulated at 2^12 angles; that moves a weight by about 1e-5 of the largest.
+_TABLE_BITS = 12
+
+# So many keys are mapped at a time that their angles stay in the processor's cache.
+_BLOCK = 128
+
+# |Σ z·f| stays below 2^52, so a projection is exact and one more addition can round it.
+_LARGEST_PROJECTION = 2.0**52
+
+
+@dataclass(frozen=True)
+class IntegerFrequencies:
+    """Frequencies for keys in lattice units; a projection of 2^turn_bits is one turn.
+
+    Attributes:
+        values: shape (frequencies, d).
+        turn_bits: the resolution of angles.
+    """
+
+    values: Integers
+    turn_bits: int
+
+
+@dataclass(frozen=True)
+class Fourier(Kernel):
+    """Random Fourier features with orthogonal frequencies. r = 2·frequencies, whatever d is.
+
+    Attributes:
+        frequencies: how many; the error falls with their square root.
+        seed: of the public frequencies.
+        stored: frequencies that were made before (as a file keeps them); None to make them.
+    """
+
+    kind: ClassVar[str] = "fourier"
+
+    _: KW_ONLY
+    frequencies: int = 1024
+    seed: int = PUBLIC_SEED
+    stored: IntegerFrequencies | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count = _validate.whole("frequencies", self.frequencies, at_least=1, at_most=2**22)
+        object.__setattr__(self, "frequencies", count)
+        seed = _validate.whole("seed", self.seed, at_least=0, at_most=2**63 - 1)
+        object.__setattr__(self, "seed", seed)
+        if self.stored is not None:
+            self._check_stored(self.stored)
+
+    def _check_stored(self, stored: IntegerFrequencies) -> None:
+        shape = (self.frequencies, self.dim)
+        _validate.whole("stored.turn_bits", stored.turn_bits, at_least=_TABLE_BITS, at_most=50)
+        if stored.values.shape != shape or stored.values.dtype != np.int64:
+            given = (stored.values.shape, stored.values.dtype)
+            _validate.reject("stored.values", given, f"int64 of shape {shape}")
+        if np.max(_lengths(stored.values)) * self.key_radius > _LARGEST_PROJECTION:
+            _validate.reject("stored.values", "...", "short enough for exact projections")
+
+    @property
+    def features(self) -> int:
+        """A cosine and a sine for each frequency."""
+        return 2 * self.frequencies
+
+    @property
+    def error(self) -> float:
+        """1/√(2·frequencies), an upper bound on the standard deviation over the frequencies."""
+        return 1 / math.sqrt(2 * self.frequencies)
+
+    @property
+    def error_meaning(self) -> str:
+        """A standard deviation, in units of the largest weight."""
+        return "standard deviation of one row's weight, in units of exp(scale*key_norm*query_norm)"
+
+    @property
+    def bound(self) -> float:
+        """e^(t/2), exactly the norm at the edge of the ball."""
+        return math.exp(self.largest_logit / 2)
+
+    @property
+    def unit(self) -> float:
+        """Integer units to one: the table's amplitude, with √frequencies and e^(t/2) taken out."""
+        return self._amplitude * math.sqrt(self.frequencies) / self.bound
+
+    @property
+    def _amplitude(self) -> int:
+        """Rounding adds at most √½ to the length of (cos, sin), so one is enough to leave free."""
+        return math.isqrt(FEATURE_RADIUS**2 // self.frequencies) - 1
+
+    @property
+    def entry_bound(self) -> int:
+        """The amplitude of the table."""
+        return self._amplitude + 1
+
+    @cached_property
+    def integer_frequencies(self) -> IntegerFrequencies:
+        """The frequencies that are used: as fine as exact projections allow."""
+        if self.stored is not None:
+            return self.stored
+        real = normal_frequencies(self.dim, self.frequencies, self.seed)
+        # Turns for one lattice unit of a key along a frequency of length one.
+        turns = self.scale / self._query_factor * self.key_lattice.step / (2 * math.pi)
+        reach = (float(np.max(_lengths(real))) + 1) * turns * self.key_radius
+        turn_bits = min(math.floor(math.log2(_LARGEST_PROJECTION / reach)) - 1, 50)
+        integers = np.rint(real * math.ldexp(turns, turn_bits)).astype(np.int64)
+        return IntegerFrequencies(integers, turn_bits)
+
+    @property
+    def _turn_bits(self) -> int:
+        return self.integer_frequencies.turn_bits
+
+    @cached_property
+    def _table(self) -> NDArray[np.complex128]:
+        """The cosine and sine of each tabulated angle, cos² + sin² ≤ radius²/frequencies."""
+        angles = np.arange(2**_TABLE_BITS) * (2 * math.pi / 2**_TABLE_BITS)
+        table = np.empty(2**_TABLE_BITS, dtype=np.complex128)
+        table.real = np.rint(self._amplitude * np.cos(angles))
+        table.imag = np.rint(self._amplitude * np.sin(angles))
+        return table
+
+    def feature_buffer(self, rows: int) -> Floats:
+        """Return an array in which the features of one key lie side by side."""
+        return np.empty((rows, self.features))
+
+    def _fill(self, integers: Integers, out: Floats) -> None:
+        for start in range(0, len(integers), _BLOCK):
+            self._fill_block(integers[start : start + _BLOCK], out[start : start + _BLOCK])
+
+    def _fill_block(self, integers: Integers, out: Floats) -> None:
+        # Exact in any order of summation: by Cauchy-Schwarz Σ|z·f| ≤ ‖z‖·‖f‖ ≤ 2^52.
+        angles = integers.astype(np.float64) @ self._float_frequencies
+        # Adding this constant rounds an angle to the table's grid and leaves its index in the last
+        # bits of the number; ties go to even.
+        angles += 1.5 * 2.0 ** (52 + self._turn_bits - _TABLE_BITS)
+        index = angles.view(np.int64)
+        index &= 2**_TABLE_BITS - 1
+        np.take(self._table, index, mode="clip", out=out.view(np.complex128))
+
+    def _weights(self, integers: Integers) -> Floats:
+        """Return e^((‖x‖² - t)/2), at most one."""
+        squared = np.sum(integers * integers, axis=1) / self.key_radius**2
+        return np.asarray(np.exp(np.minimum(squared - 1, 0.0) * (self.largest_logit / 2)))
+
+    @cached_property
+    def _float_frequencies(self) -> Floats:
+        return np.ascontiguousarray(self.integer_frequencies.values.T).astype(np.float64)
+
+    @cached_property
+    def _query_frequencies(self) -> Floats:
+        """Radians for one unit of a query's coordinate, shape (d, frequencies)."""
+        turn = self.key_norm / self.query_norm * 2 * math.pi
+        return np.ldexp(self._float_frequencies, self.key_lattice.bits - self._turn_bits) * turn
+
+    def query_features(self, queries: Any) -> Any:  # noqa: ANN401
+        """Return φ(q) for clipped queries: shape (m, d) to (m, r), in their dtype."""
+        xp = array_api_compat.array_namespace(queries)
+        angles = queries @ constant(xp, self._query_frequencies, queries)
+        pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=-1)
+        features = xp.reshape(pairs, (queries.shape[0], self.features))
+        lengths = self.query_norms(queries) / math.sqrt(self.frequencies)
+        return features * lengths[:, None]
+
+    def query_norms(self, queries: Any) -> Any:  # noqa: ANN401
+        """Return ‖φ(q)‖ = e^(‖y‖²/2) for clipped queries, shape (..., d) to (...)."""
+        xp = array_api_compat.array_namespace(queries)
+        return xp.exp(xp.sum((queries * self._query_factor) ** 2, axis=-1) / 2)
+
+    def describe(self) -> str:
+        """Return the number of frequencies and the seed."""
+        return (
+            f"{self.frequencies:,} orthogonal random Fourier frequencies, public seed {self.seed} "
+            f"({self.features:,} features)"
+        )
+
+    def parameters(self) -> dict[str, object]:
+        """Return the numbers that make the same kernel again."""
+        return {
+            **super().parameters(),
+            "frequencies": self.frequencies,
+            "seed": self.seed,
+            "turn_bits": self._turn_bits,
+        }
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return the integer frequencies."""
+        return {"frequencies": self.integer_frequencies.values.astype(np.int32)}
+
+
+def _lengths(rows: NDArray[Any]) -> Floats:
+    """Return the L2 norm of each row."""
+    return np.asarray(np.sqrt(np.sum(rows.astype(np.float64) ** 2, axis=1)))

@@ -1,0 +1,215 @@
+"""Kernels p(scale·⟨q, k⟩) for a polynomial p, as features of all monomials.
+
+With x and y the balanced key and query (⟨x, y⟩ = logit, norms at most √t),
+p(⟨x, y⟩) = Σ_α c_|α|·(|α|!/α!)·x^α·y^α, so a key has the features √(|c|·|α|!/α!)·x^α and a query
+the same with y and the sign of c. By the multinomial theorem ‖φ'(k)‖² = Σ_j |c_j|·‖x‖^2j exactly.
+"""
+
+import abc
+import math
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import array_api_compat
+import numpy as np
+
+from discreet import _validate
+from discreet.kernels.base import (
+    FEATURE_RADIUS,
+    KEY_RESOLUTION,
+    SHRINK,
+    Floats,
+    Kernel,
+    constant,
+)
+from discreet.kernels.monomials import Monomials
+from discreet.noise.entropy import Integers
+
+# More than the relative rounding error of a computed bound.
+_ROUNDING = 1 + 1e-12
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """A kernel that is a polynomial of the logit.
+
+    Attributes:
+        degree: s; the smallest that meets `eps_s`, if that is given instead.
+        eps_s: the relative error that was asked for, if the degree was found from it.
+    """
+
+    _: KW_ONLY
+    degree: int | None = None
+    eps_s: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.degree is None) == (self.eps_s is None):
+            given = f"degree={self.degree} and eps_s={self.eps_s}"
+            _validate.reject("degree, eps_s", given, "one given and the other None")
+        if self.degree is None:
+            eps_s = _validate.real("eps_s", self.eps_s, above=0, below=1)
+            object.__setattr__(self, "degree", self._smallest_degree(eps_s))
+        else:
+            degree = _validate.whole("degree", self.degree, at_least=0, at_most=self._most)
+            object.__setattr__(self, "degree", degree)
+
+    @property
+    def _most(self) -> int:
+        """The largest degree that is tried or taken."""
+        return 200
+
+    @property
+    def _degree(self) -> int:
+        return cast("int", self.degree)  # set by __post_init__ if it was not given
+
+    def _smallest_degree(self, eps_s: float) -> int:
+        for degree in range(self._most + 1):
+            if self._relative_error(degree) <= eps_s:
+                return degree
+        return _validate.reject("eps_s", eps_s, f"reachable with a degree <= {self._most}")
+
+    @abc.abstractmethod
+    def _relative_error(self, degree: int) -> float:
+        """Return the certified error of the polynomial of this degree; infinite if not positive."""
+
+    @property
+    @abc.abstractmethod
+    def coefficients(self) -> tuple[float, ...]:
+        """c_0, ..., c_s of the polynomial p."""
+
+    @property
+    def error(self) -> float:
+        """Certified: |p(z) - exp(z)| ≤ error·min(exp(z), p(z)) for all logits z allowed.
+
+        Infinite if the polynomial is not positive on the whole interval.
+        """
+        return self._relative_error(self._degree)
+
+    @property
+    def error_meaning(self) -> str:
+        """A certified relative error."""
+        return "certified relative error of every weight exp(scale * <q, k>)"
+
+    @property
+    def features(self) -> int:
+        """The number of features, r = C(d + s, s); known before any is computed."""
+        return math.comb(self.dim + self._degree, self._degree)
+
+    @property
+    def exponents(self) -> Any:  # noqa: ANN401 (NDArray[np.int64])
+        """The multi-index of each feature, shape (r, d)."""
+        return self._monomials.exponents
+
+    @cached_property
+    def _monomials(self) -> Monomials:
+        return Monomials(dim=self.dim, degree=self._degree)
+
+    @property
+    def bound(self) -> float:
+        """√Σ|c_j|·t^j, the norm of the features at the edge of the ball."""
+        return math.sqrt(self._squared_norm(self.largest_logit)) * _ROUNDING
+
+    def _squared_norm(self, squared: Any) -> Any:  # noqa: ANN401 (number or array)
+        """Return Σ|c_j|·‖x‖^2j, given ‖x‖²."""
+        total = abs(self.coefficients[-1]) + 0 * squared
+        for coefficient in reversed(self.coefficients[:-1]):
+            total = total * squared + abs(coefficient)
+        return total
+
+    @cached_property
+    def unit(self) -> float:
+        """Chosen so that the rounded features of any key have a norm of at most FEATURE_RADIUS.
+
+        Rounding moves r coordinates by at most one half each, so by at most √r/2 together.
+        """
+        return (FEATURE_RADIUS - math.sqrt(self.features) / 2) * SHRINK / self.bound
+
+    @property
+    def entry_bound(self) -> int:
+        """No coordinate exceeds the norm."""
+        return FEATURE_RADIUS
+
+    @property
+    def least_inner(self) -> int:
+        """Almost zero where all coefficients are positive: the kernel of two keys is positive too.
+
+        ⟨φ'(k), φ'(k')⟩ = p(⟨x, x'⟩) > 0, since ⟨x, x'⟩ lies in [-t, t] like every logit; each
+        rounded vector is within √r/2 of its own, and no longer than the radius.
+        """
+        if min(self.coefficients) < 0 or not math.isfinite(self.error):
+            return super().least_inner
+        return -math.ceil(FEATURE_RADIUS * math.sqrt(self.features))
+
+    @cached_property
+    def _degree_weights(self) -> list[Floats]:
+        """√(|c_j|·j!/α!) for the features of each degree, as columns."""
+        return [
+            (math.sqrt(abs(coefficient)) * root * math.sqrt(math.factorial(j)))[:, None]
+            for j, (coefficient, root) in enumerate(
+                zip(self.coefficients, self._monomials.inverse_root_factorials(), strict=True)
+            )
+        ]
+
+    def feature_buffer(self, rows: int) -> Floats:
+        """Return an array in which the values of one monomial lie side by side."""
+        return np.empty((self.features, rows)).T
+
+    def _fill(self, integers: Integers, out: Floats) -> None:
+        # An exact division by a power of two, so that no power of a coordinate overflows.
+        columns = np.ascontiguousarray(integers.T).astype(np.float64) * 2.0**-KEY_RESOLUTION
+        block = np.ones((1, len(integers)))
+        out.T[:1] = np.rint(block * self._key_weights[0])
+        start = 1
+        for degree, weight in enumerate(self._key_weights[1:], start=1):
+            count = math.comb(self.dim + degree - 1, degree)
+            part = out.T[start : start + count]
+            if degree == self._degree:  # most of all features: nothing else is made of them
+                self._monomials.extend(block, columns * weight, degree, out=part)
+            else:
+                longer = np.empty((count, len(integers)))
+                self._monomials.extend(block, columns, degree, out=longer)
+                block = longer
+                np.multiply(block, weight, out=part)
+            np.rint(part, out=part)
+            start += count
+
+    @cached_property
+    def _key_weights(self) -> list[float]:
+        """What x^α/√α! of the lattice coordinates is multiplied by, for each degree |α|."""
+        stretch = math.ldexp(
+            self.scale / self._query_factor, KEY_RESOLUTION - self.key_lattice.bits
+        )
+        return [
+            self.unit * stretch**degree * math.sqrt(abs(coefficient) * math.factorial(degree))
+            for degree, coefficient in enumerate(self.coefficients)
+        ]
+
+    def query_features(self, queries: Any) -> Any:  # noqa: ANN401
+        """Return φ(q) for clipped queries: shape (m, d) to (m, r), in their dtype."""
+        xp = array_api_compat.array_namespace(queries)
+        columns = xp.permute_dims(queries * self._query_factor, (1, 0))
+        blocks = [
+            block * constant(xp, weights * math.copysign(1.0, coefficient), columns)
+            for block, weights, coefficient in zip(
+                self._monomials.blocks(columns),
+                self._degree_weights,
+                self.coefficients,
+                strict=True,
+            )
+        ]
+        return xp.permute_dims(xp.concat(blocks, axis=0), (1, 0))
+
+    def query_norms(self, queries: Any) -> Any:  # noqa: ANN401
+        """Return ‖φ(q)‖ for clipped queries, shape (..., d) to (...), without the features."""
+        xp = array_api_compat.array_namespace(queries)
+        return xp.sqrt(self._squared_norm(xp.sum((queries * self._query_factor) ** 2, axis=-1)))
+
+    def describe(self) -> str:
+        """Return the kind, degree and number of features."""
+        return f"{self.kind} polynomial of degree {self.degree} ({self.features:,} features)"
+
+    def parameters(self) -> dict[str, object]:
+        """Return the numbers that make the same kernel again."""
+        return {**super().parameters(), "degree": self.degree}

@@ -1,0 +1,134 @@
+"""What a release says about itself, for people and for programs. Public numbers only."""
+
+from dataclasses import dataclass
+
+from discreet.memory.release import NOT_PRIVATE, Released
+from discreet.privacy import Neighbours
+
+# A denominator this many standard errors above zero is worth dividing by.
+CLEAR = 5.0
+
+
+@dataclass(frozen=True)
+class Card:
+    """The public facts of one release, as (name, value) pairs in order.
+
+    Two releases whose private rows differ have the same card; what is on it was fixed before any
+    row was read. (The number of rows is on it only where it is public.)
+    """
+
+    facts: tuple[tuple[str, object], ...]
+    sentences: tuple[tuple[str, str], ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the facts under their names, ready for JSON."""
+        return dict(self.facts)
+
+    def __str__(self) -> str:
+        width = max(len(title) for title, _ in self.sentences) + 2
+        return "\n".join(f"{title:<{width}}{text}" for title, text in self.sentences)
+
+    @classmethod
+    def of(cls, released: Released) -> "Card":
+        """Return the card of a release."""
+        facts = _facts(released)
+        return cls(tuple(facts.items()), tuple(_sentences(released, facts)))
+
+
+def _facts(released: Released) -> dict[str, object]:
+    layout, guarantee = released.layout, released.guarantee
+    kernel = layout.kernel
+    noise = released.sigma * layout.real_unit
+    facts: dict[str, object] = {
+        "private": released.private,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "neighbours": str(guarantee.neighbours),
+        "unit": guarantee.unit,
+        "group_rows": released.group_rows,
+        "scope": guarantee.scope,
+        "mechanism": "rounded Gaussian noise, added once to integer sums",
+        "noise_sigma": noise,
+        "noise_sigma_lattice": released.sigma,
+        "noise_multiplier": released.mechanism.sigma,
+        "key_norm": kernel.key_norm,
+        "query_norm": kernel.query_norm,
+        "value_norm": layout.value_norm,
+        "tau": layout.real_tau,
+        "scale": kernel.scale,
+        "largest_logit": kernel.largest_logit,
+        "kernel": kernel.describe(),
+        "kernel_error": kernel.error,
+        "kernel_error_meaning": kernel.error_meaning,
+        "worst_numerator_stderr": noise * kernel.bound,
+        "worst_denominator_stderr": noise * kernel.bound / layout.real_tau,
+        "rows_needed": rows_needed(released),
+        "heads": list(layout.heads),
+        "key_dim": kernel.dim,
+        "value_dim": layout.value_dim,
+        "state_bytes": released.state.nbytes,
+        "rows": released.rows,
+        "rows_hint": released.rows_hint,
+        "entropy": released.source,
+        "version": released.version,
+    }
+    return facts
+
+
+def rows_needed(released: Released) -> float:
+    """Return how many rows at the largest logit make a denominator `CLEAR` standard errors."""
+    layout = released.layout
+    noise = released.sigma * layout.real_unit * layout.kernel.bound / layout.real_tau
+    return CLEAR * noise / layout.kernel.bound**2
+
+
+def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, str]]:
+    layout, guarantee = released.layout, released.guarantee
+    kernel = layout.kernel
+    rows = []
+    if not released.private:
+        rows.append((NOT_PRIVATE, f"the noise came from {released.source}, a source for tests"))
+    protects = f"any one {guarantee.unit} ({guarantee.neighbours.change})"
+    if guarantee.unit == "record":
+        protects += f", with the influence of at most {released.group_rows:g} row(s)"
+    counts = "the number of rows is private, too"
+    if released.rows is not None:
+        counts = f"the number of rows is public: {released.rows:,}"
+    elif guarantee.neighbours is Neighbours.REPLACE:
+        counts = "the number of records is public, the number of rows is not"
+    hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
+    noise = (
+        f"rounded Gaussian, σ = {facts['noise_sigma']:.6g} on each of the sums, drawn once: "
+        f"{released.mechanism.sigma:.6g} times what a {guarantee.unit} can change in one head"
+    )
+    bounds = (
+        f"‖key‖ ≤ {kernel.key_norm:g}, ‖query‖ ≤ {kernel.query_norm:g}, "
+        f"‖value‖ ≤ {layout.value_norm:g}, enforced by clipping"
+    )
+    temperature = (
+        f"logit = {kernel.scale:.6g}·⟨query, key⟩, at most {kernel.largest_logit:.6g}; "
+        "fixed when the memory was built"
+    )
+    expected = (
+        f"standard error of a numerator at most {facts['worst_numerator_stderr']:.4g}, of a "
+        f"denominator {facts['worst_denominator_stderr']:.4g}; an answer means something where "
+        f"about {facts['rows_needed']:,.0f} rows or more are attended to"
+    )
+    size = (
+        f"{layout.head_count} head(s), {layout.columns} × {kernel.features:,} integers each, "
+        f"{released.state.nbytes:,} bytes"
+    )
+    rows += [
+        ("protects", protects),
+        ("guarantee", str(guarantee)),
+        ("rows", f"{counts}; public figure given by the builder: {hint}"),
+        ("noise", noise),
+        ("bounds", bounds),
+        ("temperature", temperature),
+        ("kernel", f"{kernel.describe()}; {kernel.error:.3g} {kernel.error_meaning}"),
+        ("expected error", expected),
+        ("size", size),
+        ("entropy", released.source),
+        ("made by", f"discreet {released.version}"),
+    ]
+    return rows

@@ -1,0 +1,198 @@
+"""One safetensors file for one release: noisy state, public settings, card, checksum. No pickle.
+
+The checksum guards against damage and mix-ups, not against somebody who wants to deceive: whoever
+can write the file can write a checksum.
+"""
+
+import hashlib
+import json
+import math
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors import numpy as safetensors
+
+from discreet import accounting
+from discreet.errors import CorruptRelease, DiscreetError, NotPrivateWarning
+from discreet.kernels import Fourier, Kernel, Minimax, Taylor
+from discreet.kernels.fourier import IntegerFrequencies
+from discreet.memory.card import Card
+from discreet.memory.layout import Layout
+from discreet.memory.release import Released
+from discreet.privacy import Guarantee
+
+FORMAT = "discreet-memory"
+FORMAT_VERSION = "1"
+
+_BLANK = "0" * 64
+_CHECKSUM = re.compile(rb'"checksum":"([0-9a-f]{64})"')
+
+
+def save(released: Released, path: str | os.PathLike[str]) -> None:
+    """Write a release to a file: whole, or not at all."""
+    target = Path(path)
+    data = to_bytes(released)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> Released:
+    """Read a release, or raise `CorruptRelease` if the file is not one, or was altered."""
+    data = Path(path).read_bytes()
+    try:
+        released = from_bytes(data)
+    except CorruptRelease as error:
+        raise CorruptRelease(f"{os.fspath(path)}: {error}") from None
+    if not released.private:
+        warnings.warn(
+            f"{os.fspath(path)} is NOT PRIVATE: its noise came from {released.source}.",
+            NotPrivateWarning,
+            stacklevel=3,
+        )
+    return released
+
+
+def to_bytes(released: Released) -> bytes:
+    """Return the file of a release. Its length depends on public settings only."""
+    tensors = {"state": released.state, **released.layout.kernel.arrays()}
+    metadata = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "settings": _json(_settings(released)),
+        "card": _json(Card.of(released).to_dict()),
+        "checksum": _BLANK,
+    }
+    blank = safetensors.save(tensors, metadata=metadata)
+    found = _CHECKSUM.findall(blank)
+    if found != [_BLANK.encode()]:
+        raise DiscreetError("Expected one place for the checksum in the file's header.")
+    return blank.replace(b'"checksum":"' + found[0], b'"checksum":"' + _digest(blank), 1)
+
+
+def from_bytes(data: bytes) -> Released:
+    """Return the release that a file holds."""
+    match = _CHECKSUM.search(data)
+    if match is None:
+        raise CorruptRelease("Expected a file written by discreet, and this one has no checksum.")
+    blank = data[: match.start(1)] + _BLANK.encode() + data[match.end(1) :]
+    if _digest(blank) != match.group(1):
+        raise CorruptRelease("Expected the checksum to match: the file was cut short or altered.")
+    try:
+        tensors = safetensors.load(data)
+        length = int.from_bytes(data[:8], "little")
+        metadata = json.loads(data[8 : 8 + length])["__metadata__"]
+        if metadata["format"] != FORMAT or metadata["format_version"] != FORMAT_VERSION:
+            kind = f"{metadata['format']} {metadata['format_version']}"
+            raise CorruptRelease(f"Expected {FORMAT} {FORMAT_VERSION}, got {kind}.")
+        return _restore(json.loads(metadata["settings"]), tensors)
+    except CorruptRelease:
+        raise
+    except (SafetensorError, DiscreetError, ArithmeticError, LookupError, TypeError, ValueError):
+        raise CorruptRelease("Expected a release, but the file's contents make no sense.") from None
+
+
+def _settings(released: Released) -> dict[str, object]:
+    """Return the numbers that, with the tensors, make the same release again."""
+    layout = released.layout
+    return {
+        "kernel": layout.kernel.parameters(),
+        "heads": list(layout.heads),
+        "value_dim": layout.value_dim,
+        "value_norm": layout.value_norm,
+        "tau": layout.tau,
+        "resolution": layout.resolution,
+        "guarantee": asdict(released.guarantee),
+        "mechanism": asdict(released.mechanism),
+        "sigma": released.sigma,
+        "source": released.source,
+        "private": released.private,
+        "group_rows": released.group_rows,
+        "rows": released.rows,
+        "rows_hint": released.rows_hint,
+        "release": released.release,
+        "version": released.version,
+    }
+
+
+def _restore(settings: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Released:
+    layout = Layout(
+        kernel=_kernel(settings["kernel"], tensors),
+        heads=tuple(settings["heads"]),
+        value_dim=settings["value_dim"],
+        value_norm=settings["value_norm"],
+        tau=settings["tau"],
+        resolution=settings["resolution"],
+    )
+    state = tensors["state"]
+    if state.shape != layout.shape or state.dtype != np.int64:
+        raise CorruptRelease("Expected the state to have the shape that its settings say.")
+    state.flags.writeable = False
+    return Released(
+        state=state,
+        layout=layout,
+        guarantee=Guarantee(**settings["guarantee"]),
+        mechanism=accounting.Gaussian(**settings["mechanism"]),
+        **{
+            name: settings[name]
+            for name in (
+                "sigma",
+                "source",
+                "private",
+                "group_rows",
+                "rows",
+                "rows_hint",
+                "release",
+                "version",
+            )
+        },
+    )
+
+
+def _kernel(parameters: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Kernel:
+    given = dict(parameters)
+    kind = given.pop("kind")
+    rows = tensors["state"].shape[-1]
+    if kind == Fourier.kind:
+        values = tensors["frequencies"].astype(np.int64)
+        stored = IntegerFrequencies(values, given.pop("turn_bits"))
+        return Fourier(**given, stored=stored)
+    # Before anything is computed: a forged degree must not cost more than the file is long.
+    if math.comb(given["dim"] + given["degree"], given["degree"]) != rows:
+        raise CorruptRelease("Expected the state to have the shape that its settings say.")
+    if kind == Minimax.kind:
+        return Minimax(**given, stored=tuple(tensors["coefficients"].tolist()))
+    if kind == Taylor.kind:
+        return Taylor(**given)
+    raise CorruptRelease(f"Expected a known kernel, got {kind!r}.")
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,245 @@
+"""Answering from a released state: post-processing only, so it costs no privacy, ever."""
+
+import math
+import os
+from functools import cached_property
+from typing import Any, Literal, overload
+
+import array_api_compat
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _validate
+from discreet.errors import InvalidInput
+from discreet.kernels import Kernel
+from discreet.memory.card import Card
+from discreet.memory.release import NOT_PRIVATE, Released
+from discreet.noise import RoundedGaussian
+from discreet.privacy import Guarantee
+
+# So many query features at a time; memory does not grow with the number of queries beyond that.
+_FEATURES_AT_ONCE = 2**24
+
+# The number of rows is estimated from the noisy state; the truth is within this many standard
+# errors of it 399 times in 400.
+_CERTAIN = 3.0
+
+
+class Memory:
+    """Private attention: softmax(scale·QKᵀ)·V over keys and values that nobody can get out again.
+
+    Made by `discreet.build` or `discreet.load`. (ε, δ)-private as `guarantee` says, for any number
+    of adaptive queries, and for giving the whole object away. `docs/privacy.md`, "Memory".
+
+    Queries are numpy arrays or torch tensors of shape (..., d), or (..., *heads, m, d) for a memory
+    with heads; answers have the same kind, dtype and device, and torch differentiates through
+    them. Queries longer than the public `query_norm` are clipped to it.
+    """
+
+    def __init__(self, released: Released) -> None:
+        _validate.instance("released", released, Released)
+        self._released = released
+        self._prepared: dict[tuple[str, str, str], Any] = {}
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else f" {NOT_PRIVATE}"
+        return f"<Memory{mark}, {self.nbytes:,} bytes, ε = {self.guarantee.epsilon:.4g}>"
+
+    @property
+    def released(self) -> Released:
+        """The noisy state and its public settings."""
+        return self._released
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised, for the whole release that this memory belongs to."""
+        return self._released.guarantee
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a test source."""
+        return self._released.private
+
+    @property
+    def kernel(self) -> Kernel:
+        """The feature map, with its scale, bounds and error."""
+        return self._released.layout.kernel
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """Leading axes that queries must have before (m, d); () for one head."""
+        return self._released.layout.heads
+
+    @property
+    def scale(self) -> float:
+        """Logit = scale·⟨q, k⟩; fixed when the memory was built."""
+        return self.kernel.scale
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the state; they do not depend on the number of rows."""
+        return self._released.state.nbytes
+
+    @cached_property
+    def card(self) -> Card:
+        """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
+        return Card.of(self._released)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file that answers queries anywhere, atomically; never pickle."""
+        from discreet.memory.file import save
+
+        save(self._released, path)
+
+    @overload
+    def attend(self, queries: Any, *, stderr: Literal[False] = False) -> Any: ...  # noqa: ANN401
+    @overload
+    def attend(self, queries: Any, *, stderr: Literal[True]) -> tuple[Any, Any]: ...  # noqa: ANN401
+
+    def attend(self, queries: Any, *, stderr: bool = False) -> Any:
+        """Return private attention, and how far each number is from its noiseless value.
+
+        Args:
+            queries: shape (..., d), or (..., *heads, m, d).
+            stderr: whether to return the standard error of the noise, too. It does not include the
+                kernel's own error (`memory.kernel.error`).
+
+        Returns:
+            Shape (..., d_v), clamped to the ball of values. With `stderr`, a pair of arrays of that
+            shape.
+        """
+        flat = _Flat.of(queries, self.heads, self.kernel.dim)
+        xp, rows = flat.xp, self.kernel.clip_queries(flat.rows)
+        sums = self._sums(xp, rows)
+        num, den = sums[..., :-1], self._clamped(xp, rows, sums[..., -1:])
+        out = num / den
+        norm = self._released.layout.value_norm
+        squared = xp.sum((out / norm) ** 2, axis=-1, keepdims=True)
+        inside = out / xp.sqrt(xp.maximum(squared, xp.ones_like(squared)))
+        if not stderr:
+            return flat.back(inside)
+        noise = self._noise(rows)[..., None] / den
+        error = noise * xp.sqrt(1 + (inside / self._released.layout.real_tau) ** 2)
+        return flat.back(inside), flat.back(error)
+
+    def sums(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        """Return AV, shape (..., d_v), and D, shape (...), before normalisation and clamping.
+
+        AV = Σ_i exp(scale·⟨q, k_i⟩)·v_i and D = Σ_i exp(scale·⟨q, k_i⟩), with the noise.
+        """
+        flat = _Flat.of(queries, self.heads, self.kernel.dim)
+        sums = flat.back(self._sums(flat.xp, self.kernel.clip_queries(flat.rows)))
+        return sums[..., :-1], sums[..., -1]
+
+    def sums_stderr(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        """Return the standard error of each entry of AV, and of D, both of shape (...)."""
+        flat = _Flat.of(queries, self.heads, self.kernel.dim)
+        noise = flat.back(self._noise(self.kernel.clip_queries(flat.rows))[..., None])[..., 0]
+        return noise, noise / self._released.layout.real_tau
+
+    @cached_property
+    def _deviation(self) -> float:
+        """The standard deviation of the noise on one entry of the state, in real units."""
+        law = RoundedGaussian(sigma=self._released.sigma)
+        return math.sqrt(law.variance) * self._released.layout.real_unit
+
+    def _noise(self, rows: Any) -> Any:  # noqa: ANN401
+        """Return the standard error of a numerator: σ·‖φ(q)‖."""
+        return self.kernel.query_norms(rows) * self._deviation
+
+    def _sums(self, xp: Any, rows: Any) -> Any:  # noqa: ANN401
+        """Return numerators and denominators: (heads, m, d), clipped, to (heads, m, d_v + 1)."""
+        state = self._state(xp, rows)
+        heads, count, dim = rows.shape
+        at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * heads), 1)
+        pieces = []
+        for start in range(0, max(count, 1), at_once):
+            piece = rows[:, start : start + at_once]
+            features = self.kernel.query_features(xp.reshape(piece, (-1, dim)))
+            pieces.append(xp.matmul(xp.reshape(features, (heads, -1, self.kernel.features)), state))
+        return pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=1)
+
+    def _state(self, xp: Any, like: Any) -> Any:  # noqa: ANN401
+        """Return the state in real units, τ divided out, shape (heads, r, d_v + 1)."""
+        device = array_api_compat.device(like)
+        place = (xp.__name__, str(like.dtype), str(device))
+        if place not in self._prepared:
+            real = self._real_state.swapaxes(1, 2)
+            self._prepared[place] = xp.asarray(real, dtype=like.dtype, device=device)
+        return self._prepared[place]
+
+    @property
+    def _real_state(self) -> NDArray[np.float64]:
+        layout = self._released.layout
+        real = self._released.state * layout.real_unit
+        real[:, -1] /= layout.real_tau
+        return np.asarray(real)
+
+    def _clamped(self, xp: Any, rows: Any, den: Any) -> Any:  # noqa: ANN401
+        """Return denominators within what n rows can give: n·e^-t to n·e^t, t = scale·‖k‖·‖q‖.
+
+        The number of rows is public, or estimated from the noisy state.
+        """
+        reach = self.scale * self.kernel.key_norm
+        logits = xp.sqrt(xp.sum(rows**2, axis=-1, keepdims=True) + 1e-30) * reach
+        low, high = (
+            xp.asarray(end, dtype=den.dtype, device=array_api_compat.device(den))[:, None, None]
+            for end in self._mass
+        )
+        return xp.minimum(xp.maximum(den, low * xp.exp(-logits)), high * xp.exp(logits))
+
+    @cached_property
+    def _mass(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bounds on Σ_i 1 (for records: of their factors) in each head."""
+        if self._released.rows is not None:
+            rows = np.full(self._released.layout.head_count, float(max(self._released.rows, 1)))
+            return rows, rows
+        origin = np.zeros((self._released.layout.head_count, 1, self.kernel.dim))
+        estimate = self._sums(array_api_compat.array_namespace(origin), origin)[:, 0, -1]
+        margin = _CERTAIN * self._noise(origin)[:, 0] / self._released.layout.real_tau
+        return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)
+
+
+class _Flat:
+    """Queries of any leading shape as (heads, m, d), and the way back."""
+
+    def __init__(self, queries: Any, heads: tuple[int, ...], dim: int) -> None:  # noqa: ANN401
+        self.xp = xp = array_api_compat.array_namespace(queries)
+        self.dtype = queries.dtype
+        axes = len(heads)
+        wanted = f"(..., {', '.join(map(str, (*heads, 'm')))}, {dim})" if heads else f"(..., {dim})"
+        shape = tuple(queries.shape)
+        fits = len(shape) >= (axes + 2 if heads else 1) and shape[-1] == dim
+        if not fits or (heads and shape[-axes - 2 : -2] != heads):
+            _validate.reject("queries.shape", shape, wanted)
+        if not bool(xp.all(xp.isfinite(queries))):
+            raise InvalidInput("Expected queries to have no NaN and no infinity.")
+        self._lead = shape[: -axes - 2] if heads else ()
+        self._heads = heads
+        self._rest = shape[-2:-1] if heads else shape[:-1]
+        half = queries.dtype not in (xp.float32, xp.float64)
+        rows = xp.astype(queries, xp.float32) if half else queries
+        parts = (math.prod(self._lead), math.prod(heads), math.prod(self._rest), dim)
+        swapped = xp.permute_dims(xp.reshape(rows, parts), (1, 0, 2, 3))
+        self.rows = xp.reshape(swapped, (parts[1], parts[0] * parts[2], dim))
+
+    @classmethod
+    def of(cls, queries: Any, heads: tuple[int, ...], dim: int) -> "_Flat":  # noqa: ANN401
+        """Return queries that are an array of floating-point numbers; lists become numpy's."""
+        if not array_api_compat.is_array_api_obj(queries):
+            queries = np.asarray(queries)
+            if queries.dtype.kind not in "iufb":
+                _validate.reject("queries.dtype", queries.dtype, "real numbers")
+        xp = array_api_compat.array_namespace(queries)
+        if not xp.isdtype(queries.dtype, "real floating"):
+            queries = xp.astype(queries, xp.float64)
+        return cls(queries, heads, dim)
+
+    def back(self, answers: Any) -> Any:  # noqa: ANN401
+        """Return answers of shape (heads, m, k) in the shape and dtype of the queries."""
+        xp = self.xp
+        width = answers.shape[-1]
+        parts = (math.prod(self._heads), math.prod(self._lead), math.prod(self._rest), width)
+        swapped = xp.permute_dims(xp.reshape(answers, parts), (1, 0, 2, 3))
+        shaped = xp.reshape(swapped, (*self._lead, *self._heads, *self._rest, width))
+        return shaped if shaped.dtype == self.dtype else xp.astype(shaped, self.dtype)

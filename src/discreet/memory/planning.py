@@ -1,0 +1,212 @@
+"""What a memory will be like, before anything is spent: from public numbers only."""
+
+import math
+from dataclasses import dataclass
+
+from discreet import _validate
+from discreet.kernels import Fourier, Kernel
+from discreet.memory.card import CLEAR
+from discreet.memory.joint import Joint
+from discreet.memory.layout import Layout
+from discreet.memory.settings import (
+    Options,
+    Shape,
+    explain_kernel,
+    recommended_scale,
+    relative_noise,
+    settle,
+    spread_mass,
+)
+from discreet.privacy import Neighbours
+
+_WITHIN = 1.96  # standard errors hold 95% of the time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Predictions for one memory. `str(plan)` is a page for people.
+
+    Attributes:
+        rows: the public number of rows that it is planned for.
+        scale: the one that was asked for, or recommended.
+        recommended_scale: the sharpest at which evenly spread rows still balance the error.
+        kernel: the feature map.
+        kernel_reason: why it was chosen.
+        tau: weight of the denominator.
+        numerator_stderr: standard error of each entry of AV at a query of length `query_norm`.
+        denominator_stderr: of D.
+        rows_needed: rows at the largest logit for D to be five standard errors: fewer are noise.
+        stderr: standard error of each number of an answer if rows are spread evenly over the sphere
+            (the worst there is); infinite if there are no rows to speak of.
+        kernel_stderr: what the kernel's own error adds to that (Fourier only).
+        state_bytes: size of the state.
+        build_flops: floating-point operations of the build.
+        warning: what is wrong with the temperature, if anything.
+    """
+
+    rows: int
+    epsilon: float
+    delta: float
+    scale: float
+    recommended_scale: float
+    kernel: Kernel
+    kernel_reason: str
+    tau: float
+    value_norm: float
+    numerator_stderr: float
+    denominator_stderr: float
+    rows_needed: float
+    stderr: float
+    kernel_stderr: float
+    state_bytes: int
+    build_flops: float
+    warning: str | None
+
+    def stderr_if(self, *, attended: float) -> float:
+        """Return the standard error of an answer that so many rows at the largest logit make up.
+
+        Args:
+            attended: a number of rows, for instance a tenth of all.
+        """
+        attended = _validate.real("attended", attended, above=0)
+        return self.numerator_stderr / (attended * math.exp(self.kernel.largest_logit))
+
+    def __str__(self) -> str:
+        facts = [
+            ("for", f"{self.rows:,} rows at ε = {self.epsilon:g}, δ = {self.delta:g}"),
+            ("scale", f"{self.scale:.4g} (recommended: {self.recommended_scale:.4g})"),
+            ("kernel", f"{self.kernel.describe()}: {self.kernel_reason}"),
+            ("kernel error", f"{self.kernel.error:.3g} {self.kernel.error_meaning}"),
+            (
+                "noise",
+                (
+                    f"±{self.numerator_stderr:.4g} on a numerator, "
+                    f"±{self.denominator_stderr:.4g} on a denominator, at the longest query"
+                ),
+            ),
+            ("rows needed", f"{self.rows_needed:,.0f} at the largest logit: fewer are noise"),
+            ("state", f"{self.state_bytes:,} bytes, whatever the number of rows"),
+            ("build", f"{self.build_flops / 1e9:,.3g} billion operations"),
+            ("verdict", self.verdict),
+        ]
+        if self.warning:
+            facts.append(("warning", self.warning))
+        return "\n".join(f"{name:<14}{text}" for name, text in facts)
+
+    @property
+    def verdict(self) -> str:
+        """What the figures come to, in a sentence."""
+        tenth = self.stderr_if(attended=max(self.rows / 10, 1))
+        spread = math.hypot(self.stderr, self.kernel_stderr)
+        return (
+            "If a tenth of the rows match a query, each number of its answer will be within "
+            f"±{_WITHIN * tenth:.2g} of exact attention, 95% of the time; if rows are spread "
+            f"evenly, within ±{_WITHIN * spread:.2g} (values are at most {self.value_norm:g} long)."
+        )
+
+
+def plan(
+    *,
+    rows: int,
+    key_dim: int,
+    value_dim: int,
+    epsilon: float,
+    delta: float,
+    neighbours: str = Neighbours.ADD_REMOVE,
+    key_norm: float = 1.0,
+    query_norm: float = 1.0,
+    value_norm: float = 1.0,
+    scale: float | None = None,
+    kernel: str | Kernel = "auto",
+    eps_s: float = 0.05,
+    tau: float | None = None,
+    heads: int = 1,
+    by_record: bool = False,
+    group_rows: float = 1.0,
+) -> Plan:
+    """Return what `build` with these options would give, before any privacy is spent.
+
+    A function of public numbers only. The options are those of `build`, but for: rows, a public
+    (rounded) number of them, `build`'s `rows_hint`; key_dim and value_dim, d and d_v; heads, of all
+    layers together; by_record, whether `groups` will be given.
+    """
+    rows = _validate.whole("rows", rows, at_least=1)
+    heads = _validate.whole("heads", heads, at_least=1)
+    options = Options(
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        key_norm=key_norm,
+        query_norm=query_norm,
+        value_norm=value_norm,
+        scale=scale,
+        rows_hint=rows,
+        kernel=kernel,
+        eps_s=eps_s,
+        tau=tau,
+        by_record=by_record,
+        group_rows=group_rows,
+    )
+    joint = settle([Shape(heads=(heads,), key_dim=key_dim, value_dim=value_dim)], options)
+    asked = isinstance(kernel, Kernel) or kernel != "auto"
+    return _predict(
+        rows,
+        joint,
+        "as asked" if asked else explain_kernel(joint.layouts[0].kernel, eps_s),
+    )
+
+
+def _predict(rows: int, joint: Joint, reason: str) -> Plan:
+    layout = joint.layouts[0]
+    kernel = layout.kernel
+    logit = kernel.largest_logit
+    numerator = joint.sigma(layout) * layout.real_unit * kernel.bound
+    best = recommended_scale(
+        rows,
+        kernel.dim,
+        noise=relative_noise(joint.crude_multiplier, layout.tau, layout.value_norm),
+        key_norm=kernel.key_norm,
+        query_norm=kernel.query_norm,
+    )
+    mass = math.log(rows) + spread_mass(logit, kernel.dim) - logit
+    stderr = numerator * math.exp(-mass - logit)
+    relative = 0.0
+    if isinstance(kernel, Fourier):
+        typical = layout.value_norm / math.sqrt(layout.value_dim)
+        relative = kernel.error * math.sqrt(rows) * typical * math.exp(-mass)
+    return Plan(
+        rows=rows,
+        epsilon=joint.privacy.epsilon,
+        delta=joint.privacy.delta,
+        scale=kernel.scale,
+        recommended_scale=best,
+        kernel=kernel,
+        kernel_reason=reason,
+        tau=layout.real_tau,
+        value_norm=layout.value_norm,
+        numerator_stderr=numerator,
+        denominator_stderr=numerator / layout.real_tau,
+        rows_needed=CLEAR * numerator / layout.real_tau / math.exp(logit),
+        stderr=stderr,
+        kernel_stderr=relative,
+        state_bytes=8 * math.prod(layout.shape),
+        build_flops=_build_flops(rows, layout),
+        warning=_warning(
+            kernel, best, numerator * math.exp(-mass - logit) / layout.value_norm, rows
+        ),
+    )
+
+
+def _build_flops(rows: int, layout: Layout) -> float:
+    projection = layout.kernel.dim if isinstance(layout.kernel, Fourier) else 1
+    return 2.0 * rows * layout.head_count * layout.kernel.features * (layout.columns + projection)
+
+
+def _warning(kernel: Kernel, best: float, ratio: float, rows: int) -> str | None:
+    """Return what is wrong with the temperature for so many rows; None if nothing is."""
+    if kernel.scale <= best * 1.05:
+        return None
+    return (
+        f"scale {kernel.scale:.4g} is too sharp for {rows:,} rows at this ε: the noise is "
+        f"{ratio:.3g} times what rows spread evenly have to say. scale={best:.3g} would do."
+    )

@@ -1,0 +1,109 @@
+"""Bounding what a record of many rows contributes, over all heads and layers at once.
+
+A record contributes M = Σ_i w_i ⊗ a_i. If its norm, in units of each head's C, exceeds the cap, the
+whole record is scaled down by one factor. Short records are scaled row by row (their norm comes
+from two Gram matrices: ‖M‖² = Σ_ij ⟨a_i, a_j⟩·⟨w_i, w_j⟩) and checked again after rounding; long
+ones are added up first, and the sum is cut towards zero, which needs no second look. Either way the
+result depends on that record's rows alone, to the bit, and not on their order.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.kernels.base import Floats
+from discreet.memory.joint import Joint
+from discreet.noise.entropy import Integers
+
+# ⟨a, a'⟩ ≤ 2^32 times a limb of 16 bits, added up 2^14 times, fits int64.
+_LIMB_BITS = 16
+_MOST_PAIRS = 2**14
+
+# More than the relative error of a sum of squares in float64.
+_ROUNDING = 1 + 2.0**-30
+
+
+def by_size(of_row: NDArray[np.generic]) -> Iterator[tuple[int, Integers]]:
+    """Yield each size of record with the row numbers of its records, shape (records, size)."""
+    order = np.argsort(of_row, kind="stable")
+    _, starts, counts = np.unique(of_row[order], return_index=True, return_counts=True)
+    for size in np.unique(counts):
+        first = starts[counts == size]
+        yield int(size), order[first[:, None] + np.arange(size)]
+
+
+def gram_rows(joint: Joint) -> int:
+    """Return how many rows a record may have for its Gram matrices to be added up exactly."""
+    return math.isqrt(_MOST_PAIRS // joint.head_count)
+
+
+def scale_down(joint: Joint, parts: Sequence[tuple[Floats, Floats]], size: int) -> list[Floats]:
+    """Return the weighed values of short records, scaled so that no record exceeds the cap.
+
+    Args:
+        joint: the public settings.
+        parts: features (heads, records·size, r) and weighed values (heads, records·size, c).
+        size: rows of each record.
+    """
+    grams = [_gram(features, size) for features, _ in parts]
+    originals = [_by_record(weighed, size) for _, weighed in parts]
+    scaled = [weighed.copy() for weighed in originals]
+    factors = np.ones(originals[0].shape[1])
+    over = np.arange(len(factors))
+    while len(over):
+        squared = (
+            sum(
+                _squared_norms(gram[:, over], weighed[:, over]) / layout.row_bound**2
+                for gram, weighed, layout in zip(grams, scaled, joint.layouts, strict=True)
+            )
+            + 2.0**-48 * joint.head_count * size**2
+        )
+        excess = np.sqrt(np.asarray(squared) / joint.squared_cap)
+        # Rounding may lengthen a record that was just scaled: a little more each time.
+        factors[over] /= np.where(excess > 1, excess * (1 + 2.0**-12), 1.0)
+        over = over[excess > 1]
+        for total, weighed in zip(scaled, originals, strict=True):
+            total[:, over] = np.rint(weighed[:, over] * factors[over, None, None])
+    return [weighed.reshape(len(weighed), -1, weighed.shape[-1]) for weighed in scaled]
+
+
+def shrink_sums(joint: Joint, sums: Sequence[Integers]) -> list[Integers]:
+    """Return the sums of one long record, cut towards zero so that they do not exceed the cap."""
+    floats = [total.astype(np.float64) for total in sums]
+    squared = _ROUNDING * sum(
+        float(np.sum((total / layout.row_bound) ** 2))
+        for total, layout in zip(floats, joint.layouts, strict=True)
+    )
+    if squared <= joint.squared_cap:
+        return list(sums)
+    factor = math.sqrt(joint.squared_cap / squared)
+    return [np.trunc(total * factor).astype(np.int64) for total in floats]
+
+
+def _by_record(rows: Floats, size: int) -> Floats:
+    """Return rows of shape (heads, records·size, k) as (heads, records, size, k)."""
+    return rows.reshape(len(rows), -1, size, rows.shape[-1])
+
+
+def _gram(rows: Floats, size: int) -> Integers:
+    """Return the inner products within each record, exactly, shape (heads, records, size, size)."""
+    grouped = _by_record(rows, size)
+    return np.asarray(np.matmul(grouped, grouped.swapaxes(2, 3)), dtype=np.int64)
+
+
+def _squared_norms(gram: Integers, weighed: Floats) -> Floats:
+    """Return ‖M‖² of each record over all heads, shape (records,).
+
+    Added up in integers, 16 bits of ⟨w, w'⟩ at a time, so the order of rows does not matter; only
+    the last step, from a few exact numbers to one, is in float64.
+    """
+    left = np.matmul(weighed, weighed.swapaxes(2, 3)).astype(np.int64)
+    total = np.zeros(gram.shape[1])
+    for limb in range(4):
+        # The last limb keeps the sign.
+        digits = left & (2**_LIMB_BITS - 1) if limb < 3 else left
+        total += np.sum(gram * digits, axis=(0, 2, 3)) * 2.0 ** (_LIMB_BITS * limb)
+        left = left >> _LIMB_BITS
+    return total
