@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet.errors import InvalidInput
+from discreet.kernels.placed import Placed
 from discreet.noise import Lattice
 from discreet.noise.entropy import Integers
 
@@ -62,9 +64,11 @@ class Kernel(abc.ABC):
         scale: logit = scale·⟨q, k⟩.
         key_norm: bound on ‖k‖₂; public, enforced by clipping.
         query_norm: bound on ‖q‖₂; public, enforced by clipping.
+        grows: whether `query_basis` leaves out a factor e^(‖y‖²/2) of the balanced query y.
     """
 
     kind: ClassVar[str]
+    grows: ClassVar[bool] = False
 
     dim: int
     _: KW_ONLY
@@ -150,12 +154,20 @@ class Kernel(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def query_features(self, queries: Any) -> Any:  # noqa: ANN401 (numpy or torch)
-        """Return φ(q) for clipped queries: shape (m, d) to (m, r), in their dtype."""
+    def query_basis(self, queries: Any) -> Any:  # noqa: ANN401 (numpy or torch)
+        """Return functions of clipped queries, shape (m, d) to (m, r), in their dtype.
+
+        φ(q)·S = query_basis(q)·readout(S), times e^(‖y‖²/2) where `grows`: what does not depend on
+        the query is done once, in the readout, and what is common to all features is done last.
+        """
 
     @abc.abstractmethod
-    def query_norms(self, queries: Any) -> Any:  # noqa: ANN401
-        """Return ‖φ(q)‖ for clipped queries, shape (..., d) to (...), without the features."""
+    def readout(self, state: Floats) -> Floats:
+        """Return what a state, shape (..., r, c), is to be multiplied as; see `query_basis`."""
+
+    @abc.abstractmethod
+    def query_norms(self, squared: Any) -> Any:  # noqa: ANN401
+        """Return ‖φ(q)‖, given squared lengths in units of query_norm."""
 
     @abc.abstractmethod
     def describe(self) -> str:
@@ -185,26 +197,40 @@ class Kernel(abc.ABC):
         """The norm bound of a rounded key, in units of `key_lattice`."""
         return self.key_lattice.units(self.key_norm)
 
-    def clip_queries(self, queries: Any) -> Any:  # noqa: ANN401
-        """Shrink each query that is longer than `query_norm` to that length; any finite size.
+    def clip_queries(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        """Shrink each query that is longer than `query_norm` to that length.
 
         Args:
-            queries: numpy or torch, shape (..., d).
+            queries: numpy or torch, floats, shape (..., d); any finite size.
+
+        Returns:
+            The queries, and their squared lengths in units of query_norm, shape (..., 1): 0 to 1.
         """
         xp = array_api_compat.array_namespace(queries)
-        # Divided by the largest coordinate first, so that no square overflows.
-        largest = xp.max(xp.abs(queries), axis=-1, keepdims=True)
-        room = xp.full_like(largest, self.query_norm)
-        inside = queries * (self.query_norm / xp.maximum(largest, room))
-        squared = xp.sum((inside / self.query_norm) ** 2, axis=-1, keepdims=True)
-        return inside / xp.sqrt(xp.maximum(squared, xp.ones_like(squared)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            relative = queries * (1 / self.query_norm)
+            squared = xp.sum(relative * relative, axis=-1, keepdims=True)
+        if math.prod(squared.shape) == 0 or bool((longest := xp.max(squared)) <= 1):
+            return queries, squared
+        one = self._placed.get("one", queries, lambda: np.ones(1))
+        if not bool(longest < math.inf):
+            if not bool(xp.all(xp.isfinite(queries))):
+                raise InvalidInput("Expected queries to have no NaN and no infinity.")
+            # A square overflowed. Dividing by the largest coordinate keeps the direction.
+            largest = xp.max(xp.abs(queries), axis=-1, keepdims=True)
+            room = one * self.query_norm
+            return self.clip_queries(queries * (room / xp.maximum(largest, room)))
+        return queries / xp.sqrt(xp.maximum(squared, one)), xp.minimum(squared, one)
+
+    @cached_property
+    def _placed(self) -> Placed:
+        return Placed()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the fields; what was computed from them is computed again where needed."""
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}
 
     @property
     def _query_factor(self) -> float:
         """Y = factor·q and x = k·scale/factor: then ⟨x, y⟩ is the logit, and both norms are √t."""
         return math.sqrt(self.scale * self.key_norm / self.query_norm)
-
-
-def constant(xp: Any, values: NDArray[np.generic], like: Any) -> Any:  # noqa: ANN401
-    """Return a public array in the library, dtype and device of another."""
-    return xp.asarray(values, dtype=like.dtype, device=array_api_compat.device(like))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet.kernels.base import FEATURE_RADIUS, Floats, Kernel, constant
+from discreet.kernels.base import FEATURE_RADIUS, Floats, Kernel
 from discreet.kernels.frequencies import normal_frequencies
 from discreet.noise.entropy import Integers
 
@@ -57,6 +57,7 @@ class Fourier(Kernel):
     """
 
     kind: ClassVar[str] = "fourier"
+    grows: ClassVar[bool] = True
 
     _: KW_ONLY
     frequencies: int = 1024
@@ -175,19 +176,21 @@ class Fourier(Kernel):
         turn = self.key_norm / self.query_norm * 2 * math.pi
         return np.ldexp(self._float_frequencies, self.key_lattice.bits - self._turn_bits) * turn
 
-    def query_features(self, queries: Any) -> Any:  # noqa: ANN401
-        """Return φ(q) for clipped queries: shape (m, d) to (m, r), in their dtype."""
+    def query_basis(self, queries: Any) -> Any:  # noqa: ANN401
+        """Return all cosines, then all sines, of clipped queries: shape (m, d) to (m, r)."""
         xp = array_api_compat.array_namespace(queries)
-        angles = queries @ constant(xp, self._query_frequencies, queries)
-        pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=-1)
-        features = xp.reshape(pairs, (queries.shape[0], self.features))
-        lengths = self.query_norms(queries) / math.sqrt(self.frequencies)
-        return features * lengths[:, None]
+        frequencies = self._placed.get("frequencies", queries, lambda: self._query_frequencies)
+        angles = queries @ frequencies
+        return xp.concat([xp.cos(angles), xp.sin(angles)], axis=-1)
 
-    def query_norms(self, queries: Any) -> Any:  # noqa: ANN401
-        """Return ‖φ(q)‖ = e^(‖y‖²/2) for clipped queries, shape (..., d) to (...)."""
-        xp = array_api_compat.array_namespace(queries)
-        return xp.exp(xp.sum((queries * self._query_factor) ** 2, axis=-1) / 2)
+    def readout(self, state: Floats) -> Floats:
+        """Return the state over √frequencies, the rows of all cosines before those of all sines."""
+        waves = np.concatenate([state[..., 0::2, :], state[..., 1::2, :]], axis=-2)
+        return waves * (1 / math.sqrt(self.frequencies))
+
+    def query_norms(self, squared: Any) -> Any:  # noqa: ANN401
+        """Return ‖φ(q)‖ = e^(‖y‖²/2), given squared lengths in units of query_norm."""
+        return array_api_compat.array_namespace(squared).exp(squared * (self.largest_logit / 2))
 
     def describe(self) -> str:
         """Return the number of frequencies and the seed."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
@@ -95,20 +94,3 @@ class Monomials:
         for step in self.steps:
             factors.append(factors[-1][step.parents] / np.sqrt(step.powers))
         return factors
-
-    def blocks(self, columns: Any) -> list[Any]:  # noqa: ANN401 (numpy or torch)
-        """Return x^α for each degree, shape (count of that degree, m), given x as (d, m).
-
-        Rows of monomials: a parent is then copied as one contiguous piece, several times faster
-        than a gather along the last axis. Elementwise otherwise, in a fixed order.
-        """
-        xp = array_api_compat.array_namespace(columns)
-        device = array_api_compat.device(columns)
-        blocks = [xp.ones_like(columns[:1])]
-        for step in self.steps:
-            variables = xp.asarray(step.variables, device=device)
-            block = xp.take(columns, variables, axis=0)
-            if len(blocks) > 1:
-                block = block * xp.take(blocks[-1], xp.asarray(step.parents, device=device), axis=0)
-            blocks.append(block)
-        return blocks

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet.errors import InvalidInput
 from discreet.kernels import Kernel
+from discreet.kernels.placed import Placed
 from discreet.memory.card import Card
 from discreet.memory.release import NOT_PRIVATE, Released
 from discreet.noise import RoundedGaussian
@@ -39,7 +39,7 @@ class Memory:
     def __init__(self, released: Released) -> None:
         _validate.instance("released", released, Released)
         self._released = released
-        self._prepared: dict[tuple[str, str, str], Any] = {}
+        self._placed = Placed()
 
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"
@@ -109,18 +109,19 @@ class Memory:
             shape.
         """
         flat = _Flat.of(queries, self.heads, self.kernel.dim)
-        xp, rows = flat.xp, self.kernel.clip_queries(flat.rows)
-        sums = self._sums(xp, rows)
-        num, den = sums[..., :-1], self._clamped(xp, rows, sums[..., -1:])
-        out = num / den
-        norm = self._released.layout.value_norm
-        squared = xp.sum((out / norm) ** 2, axis=-1, keepdims=True)
-        inside = out / xp.sqrt(xp.maximum(squared, xp.ones_like(squared)))
+        xp, (rows, squared) = flat.xp, self.kernel.clip_queries(flat.rows)
+        growth = self._growth(xp, squared)
+        sums = self._sums(xp, rows, growth)
+        den = self._clamped(xp, growth, sums[..., -1:])
+        out = sums[..., :-1] / den
+        one = self._placed.get("one", out, lambda: np.ones(1))
+        relative = out * (1 / self._released.layout.value_norm)
+        length = xp.sum(relative * relative, axis=-1, keepdims=True)
+        inside = out / xp.sqrt(xp.maximum(length, one))
         if not stderr:
             return flat.back(inside)
-        noise = self._noise(rows)[..., None] / den
-        error = noise * xp.sqrt(1 + (inside / self._released.layout.real_tau) ** 2)
-        return flat.back(inside), flat.back(error)
+        spread = xp.sqrt(1 + (inside / self._released.layout.real_tau) ** 2)
+        return flat.back(inside), flat.back(self._noise(squared) / den * spread)
 
     def sums(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
         """Return AV, shape (..., d_v), and D, shape (...), before normalisation and clamping.
@@ -128,13 +129,15 @@ class Memory:
         AV = Σ_i exp(scale·⟨q, k_i⟩)·v_i and D = Σ_i exp(scale·⟨q, k_i⟩), with the noise.
         """
         flat = _Flat.of(queries, self.heads, self.kernel.dim)
-        sums = flat.back(self._sums(flat.xp, self.kernel.clip_queries(flat.rows)))
+        rows, squared = self.kernel.clip_queries(flat.rows)
+        sums = flat.back(self._sums(flat.xp, rows, self._growth(flat.xp, squared)))
         return sums[..., :-1], sums[..., -1]
 
     def sums_stderr(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
         """Return the standard error of each entry of AV, and of D, both of shape (...)."""
         flat = _Flat.of(queries, self.heads, self.kernel.dim)
-        noise = flat.back(self._noise(self.kernel.clip_queries(flat.rows))[..., None])[..., 0]
+        _, squared = self.kernel.clip_queries(flat.rows)
+        noise = flat.back(self._noise(squared))[..., 0]
         return noise, noise / self._released.layout.real_tau
 
     @cached_property
@@ -143,50 +146,48 @@ class Memory:
         law = RoundedGaussian(sigma=self._released.sigma)
         return math.sqrt(law.variance) * self._released.layout.real_unit
 
-    def _noise(self, rows: Any) -> Any:  # noqa: ANN401
+    def _noise(self, squared: Any) -> Any:  # noqa: ANN401
         """Return the standard error of a numerator: σ·‖φ(q)‖."""
-        return self.kernel.query_norms(rows) * self._deviation
+        return self.kernel.query_norms(squared) * self._deviation
 
-    def _sums(self, xp: Any, rows: Any) -> Any:  # noqa: ANN401
+    def _growth(self, xp: Any, squared: Any) -> Any:  # noqa: ANN401
+        """Return e^(s·t/2) for squared lengths s, in units of query_norm."""
+        return xp.exp(squared * (self.kernel.largest_logit / 2))
+
+    def _sums(self, xp: Any, rows: Any, growth: Any) -> Any:  # noqa: ANN401
         """Return numerators and denominators: (heads, m, d), clipped, to (heads, m, d_v + 1)."""
-        state = self._state(xp, rows)
-        heads, count, dim = rows.shape
+        readout = self._placed.get("readout", rows, self._readout)
+        heads, count, _ = rows.shape
         at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * heads), 1)
-        pieces = []
-        for start in range(0, max(count, 1), at_once):
-            piece = rows[:, start : start + at_once]
-            features = self.kernel.query_features(xp.reshape(piece, (-1, dim)))
-            pieces.append(xp.matmul(xp.reshape(features, (heads, -1, self.kernel.features)), state))
-        return pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=1)
+        pieces = [
+            xp.matmul(self._basis(xp, rows[:, start : start + at_once]), readout)
+            for start in range(0, max(count, 1), at_once)
+        ]
+        sums = pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=1)
+        return sums * growth if self.kernel.grows else sums
 
-    def _state(self, xp: Any, like: Any) -> Any:  # noqa: ANN401
-        """Return the state in real units, τ divided out, shape (heads, r, d_v + 1)."""
-        device = array_api_compat.device(like)
-        place = (xp.__name__, str(like.dtype), str(device))
-        if place not in self._prepared:
-            real = self._real_state.swapaxes(1, 2)
-            self._prepared[place] = xp.asarray(real, dtype=like.dtype, device=device)
-        return self._prepared[place]
+    def _basis(self, xp: Any, rows: Any) -> Any:  # noqa: ANN401
+        heads, _, dim = rows.shape
+        basis = self.kernel.query_basis(xp.reshape(rows, (-1, dim)))
+        return xp.reshape(basis, (heads, -1, basis.shape[-1]))
 
-    @property
-    def _real_state(self) -> NDArray[np.float64]:
+    def _readout(self) -> NDArray[np.float64]:
+        """Return the state in real units, τ divided out, as `query_basis` wants it."""
         layout = self._released.layout
         real = self._released.state * layout.real_unit
         real[:, -1] /= layout.real_tau
-        return np.asarray(real)
+        return self.kernel.readout(np.ascontiguousarray(real.swapaxes(1, 2)))
 
-    def _clamped(self, xp: Any, rows: Any, den: Any) -> Any:  # noqa: ANN401
-        """Return denominators within what n rows can give: n·e^-t to n·e^t, t = scale·‖k‖·‖q‖.
+    def _clamped(self, xp: Any, growth: Any, den: Any) -> Any:  # noqa: ANN401
+        """Return denominators within what n rows can give: n·e^-z to n·e^z, z = scale·‖k‖·‖q‖.
 
         The number of rows is public, or estimated from the noisy state.
         """
-        reach = self.scale * self.kernel.key_norm
-        logits = xp.sqrt(xp.sum(rows**2, axis=-1, keepdims=True) + 1e-30) * reach
-        low, high = (
-            xp.asarray(end, dtype=den.dtype, device=array_api_compat.device(den))[:, None, None]
-            for end in self._mass
-        )
-        return xp.minimum(xp.maximum(den, low * xp.exp(-logits)), high * xp.exp(logits))
+        # z = t·√s ≤ t·(1 + s)/2, which has a derivative at zero, too.
+        edge = math.exp(self.kernel.largest_logit / 2)
+        low = self._placed.get("least", den, lambda: self._mass[0][:, None, None] / edge)
+        high = self._placed.get("most", den, lambda: self._mass[1][:, None, None] * edge)
+        return xp.minimum(xp.maximum(den, low / growth), high * growth)
 
     @cached_property
     def _mass(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -194,9 +195,11 @@ class Memory:
         if self._released.rows is not None:
             rows = np.full(self._released.layout.head_count, float(max(self._released.rows, 1)))
             return rows, rows
-        origin = np.zeros((self._released.layout.head_count, 1, self.kernel.dim))
-        estimate = self._sums(array_api_compat.array_namespace(origin), origin)[:, 0, -1]
-        margin = _CERTAIN * self._noise(origin)[:, 0] / self._released.layout.real_tau
+        heads = self._released.layout.head_count
+        origin, nothing = np.zeros((heads, 1, self.kernel.dim)), np.zeros((heads, 1, 1))
+        xp = array_api_compat.array_namespace(origin)
+        estimate = self._sums(xp, origin, nothing + 1)[:, 0, -1]
+        margin = _CERTAIN * self._noise(nothing)[:, 0, 0] / self._released.layout.real_tau
         return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)
 
 
@@ -212,16 +215,20 @@ class _Flat:
         fits = len(shape) >= (axes + 2 if heads else 1) and shape[-1] == dim
         if not fits or (heads and shape[-axes - 2 : -2] != heads):
             _validate.reject("queries.shape", shape, wanted)
-        if not bool(xp.all(xp.isfinite(queries))):
-            raise InvalidInput("Expected queries to have no NaN and no infinity.")
         self._lead = shape[: -axes - 2] if heads else ()
         self._heads = heads
         self._rest = shape[-2:-1] if heads else shape[:-1]
         half = queries.dtype not in (xp.float32, xp.float64)
         rows = xp.astype(queries, xp.float32) if half else queries
-        parts = (math.prod(self._lead), math.prod(heads), math.prod(self._rest), dim)
-        swapped = xp.permute_dims(xp.reshape(rows, parts), (1, 0, 2, 3))
-        self.rows = xp.reshape(swapped, (parts[1], parts[0] * parts[2], dim))
+        self.rows = self._heads_first(rows, (*self._lead, *heads), dim)
+
+    def _heads_first(self, rows: Any, lead: tuple[int, ...], width: int) -> Any:  # noqa: ANN401
+        """Return rows of shape (*lead, *rest, width) as (heads, m, width)."""
+        if len(lead) == len(self._heads):
+            return self.xp.reshape(rows, (math.prod(self._heads), math.prod(self._rest), width))
+        parts = (math.prod(self._lead), math.prod(self._heads), math.prod(self._rest), width)
+        swapped = self.xp.permute_dims(self.xp.reshape(rows, parts), (1, 0, 2, 3))
+        return self.xp.reshape(swapped, (parts[1], parts[0] * parts[2], width))
 
     @classmethod
     def of(cls, queries: Any, heads: tuple[int, ...], dim: int) -> "_Flat":  # noqa: ANN401
@@ -237,9 +244,9 @@ class _Flat:
 
     def back(self, answers: Any) -> Any:  # noqa: ANN401
         """Return answers of shape (heads, m, k) in the shape and dtype of the queries."""
-        xp = self.xp
-        width = answers.shape[-1]
-        parts = (math.prod(self._heads), math.prod(self._lead), math.prod(self._rest), width)
-        swapped = xp.permute_dims(xp.reshape(answers, parts), (1, 0, 2, 3))
-        shaped = xp.reshape(swapped, (*self._lead, *self._heads, *self._rest, width))
+        xp, width = self.xp, answers.shape[-1]
+        if self._lead:
+            parts = (math.prod(self._heads), math.prod(self._lead), math.prod(self._rest), width)
+            answers = xp.permute_dims(xp.reshape(answers, parts), (1, 0, 2, 3))
+        shaped = xp.reshape(answers, (*self._lead, *self._heads, *self._rest, width))
         return shaped if shaped.dtype == self.dtype else xp.astype(shaped, self.dtype)

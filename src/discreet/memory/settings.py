@@ -23,6 +23,7 @@ FREQUENCIES = 1024
 
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
+_MARGIN = 1.5
 
 PerLayer = float | Sequence[float]
 
@@ -180,7 +181,8 @@ def recommended_scale(
     A query's numerator has noise e^t·noise (in units of value_norm) and, with 1,024 Fourier
     frequencies, a kernel error of up to e^t·√(rows/2048). Rows that are spread evenly over the
     sphere have the mass rows·E[e^(t·cos)]; real rows lie closer to the queries that they matter
-    for, and have more. The largest t at which the error does not exceed that mass is recommended.
+    for, and have more. The largest t at which 1.5 times the error does not exceed that mass is
+    recommended.
     """
     if rows_hint is None:
         raise InvalidInput(
@@ -188,7 +190,7 @@ def recommended_scale(
             "or give a scale."
         )
     rows = _validate.whole("rows_hint", rows_hint, at_least=1)
-    error = math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
+    error = _MARGIN * math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
 
     def surplus(logit: float) -> float:
         return math.log(rows / error) + spread_mass(logit, key_dim) - logit
