@@ -8,7 +8,7 @@ batch and at any position. Queries are public: they are mapped in floating point
 
 import abc
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -228,7 +228,7 @@ class Kernel(abc.ABC):
 
     def __getstate__(self) -> dict[str, object]:
         """Return the fields; what was computed from them is computed again where needed."""
-        return {name: vars(self)[name] for name in self.__dataclass_fields__}
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def _query_factor(self) -> float:

@@ -16,7 +16,7 @@ from discreet.privacy import Guarantee, Neighbours, Privacy
 # for exact draws to be fast.
 _NOISE_BITS = 36
 _FEATURE_BITS = 16
-_LEAST_RESOLUTION, _FINEST_RESOLUTION = 12, 22
+_LEAST_RESOLUTION, _FINEST_RESOLUTION = 8, 22
 
 
 class Unit(StrEnum):

@@ -62,7 +62,7 @@ class Layout:
         set_(
             self,
             "resolution",
-            _validate.whole("resolution", self.resolution, at_least=12, at_most=22),
+            _validate.whole("resolution", self.resolution, at_least=8, at_most=22),
         )
         heads = tuple(_validate.whole("heads", length, at_least=1) for length in self.heads)
         set_(self, "heads", heads)
@@ -94,8 +94,8 @@ class Layout:
 
     @cached_property
     def tau_units(self) -> int:
-        """τ in lattice units."""
-        return round(math.ldexp(self.tau, self.lattice.bits))
+        """τ in lattice units, at least one."""
+        return max(round(math.ldexp(self.tau, self.lattice.bits)), 1)
 
     @property
     def real_tau(self) -> float:

@@ -10,7 +10,7 @@ from discreet._version import __version__
 from discreet.memory.joint import Unit
 from discreet.memory.layout import Layout
 from discreet.memory.partial import Partial
-from discreet.noise import Entropy, SystemEntropy
+from discreet.noise import Entropy, RoundedGaussian, SystemEntropy
 from discreet.noise.entropy import Integers
 from discreet.privacy import Guarantee, Neighbours
 
@@ -48,6 +48,18 @@ class Released:
     rows_hint: int | None
     release: str
     version: str = __version__
+
+    def __post_init__(self) -> None:
+        """Check what a file may get wrong; the state itself is checked where it is read."""
+        _validate.instance("layout", self.layout, Layout)
+        for name in ("source", "release", "version"):
+            _validate.instance(name, getattr(self, name), str)
+        _validate.instance("private", self.private, bool)
+        _validate.real("sigma", RoundedGaussian(sigma=self.sigma).sigma, above=0)
+        _validate.real("group_rows", self.group_rows, above=0)
+        for name in ("rows", "rows_hint"):
+            if getattr(self, name) is not None:
+                _validate.whole(name, getattr(self, name), at_least=0)
 
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"

@@ -45,6 +45,10 @@ class Shape:
     key_dim: int
     value_dim: int
 
+    def __post_init__(self) -> None:
+        for name in ("key_dim", "value_dim"):
+            _validate.whole(name, getattr(self, name), at_least=1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

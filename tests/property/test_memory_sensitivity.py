@@ -1,0 +1,177 @@
+"""How far integer states of neighbouring data can differ: never beyond the claim, and up to it."""
+
+import math
+
+import numpy as np
+import pytest
+from data import unit_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from discreet.kernels import Fourier, Minimax, Taylor
+from discreet.memory import Joint, Layout, Partial, Table, Unit
+from discreet.privacy import Neighbours, Privacy
+
+BOUNDS = {"scale": 1.5, "key_norm": 2.0, "query_norm": 0.5}
+KERNELS = {
+    "taylor": Taylor(2, degree=2, **BOUNDS),
+    "minimax": Minimax(2, degree=3, **BOUNDS),
+    "fourier": Fourier(2, frequencies=20, **BOUNDS),
+    "signed": Minimax(2, degree=2, stored=(1.0, 0.9, -0.2), **BOUNDS),
+}
+SPECIAL = st.sampled_from([0.0, 1.0, -1.0, 1e-200, 1e300, -1e300, 0.49999, 2.0])
+NUMBERS = st.one_of(SPECIAL, st.floats(-3, 3))
+
+
+def layout(kernel, *, heads=(), tau=0.7, value_norm=1.3, resolution=14):
+    return Layout(
+        kernel=kernel,
+        heads=heads,
+        value_dim=2,
+        value_norm=value_norm,
+        tau=tau,
+        resolution=resolution,
+    )
+
+
+def joint(layouts, neighbours, unit=Unit.ROW, group_rows=1.0):
+    return Joint(
+        layouts=tuple(layouts),
+        privacy=Privacy(1.0, 1e-6, neighbours),
+        unit=unit,
+        group_rows=group_rows,
+    )
+
+
+def states(rows, settings_, groups=None):
+    """The exact sums over rows of shape (layers, heads, n, 4): two numbers of key, two of value."""
+    tables = [
+        Table(
+            layer[..., :2].reshape(*each.heads, -1, 2), layer[..., 2:].reshape(*each.heads, -1, 2)
+        )
+        for layer, each in zip(rows, settings_.layouts, strict=True)
+    ]
+    return Partial.of(tables, settings_, groups=groups).sums
+
+
+def distance(one, other, settings_, neighbours):
+    """The joint distance in units of each head's sensitivity, exactly, and the claim √heads."""
+    squared = sum(
+        sum(int(x) ** 2 for x in (a - b).ravel()) / settings_.sensitivity(each) ** 2
+        for a, b, each in zip(one, other, settings_.layouts, strict=True)
+    )
+    return math.sqrt(squared), math.sqrt(settings_.head_count)
+
+
+def drawn_rows(layers, heads, count):
+    return hnp.arrays(np.float64, (layers, heads, count, 4), elements=NUMBERS)
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.7, 2.5])
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_one_row_moves_the_state_by_at_most_the_claim(kernel, neighbours, tau, data):
+    each = layout(kernel, heads=(2,), tau=tau)
+    both = joint([each, layout(KERNELS["minimax"], heads=(2,))], neighbours)
+    rows = data.draw(drawn_rows(2, 2, 4))
+    at = data.draw(st.integers(0, 3))
+    if neighbours is Neighbours.ADD_REMOVE:
+        other = np.delete(rows, at, axis=2)
+    else:
+        other = rows.copy()
+        other[:, :, at] = data.draw(drawn_rows(2, 2, 1))[:, :, 0]
+    moved, claim = distance(states(rows, both), states(other, both), both, neighbours)
+    assert moved <= claim
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("group_rows", [0.3, 1.0, 2.5])
+@settings(max_examples=40)
+@given(data=st.data())
+def test_one_record_moves_the_state_by_at_most_the_claim(neighbours, group_rows, data):
+    both = joint(
+        [layout(KERNELS["fourier"], heads=(2,)), layout(KERNELS["taylor"], heads=(2,))],
+        neighbours,
+        Unit.RECORD,
+        group_rows,
+    )
+    size = data.draw(st.integers(1, 6))
+    rows = data.draw(drawn_rows(2, 2, size + 3))
+    groups = np.array([7] * size + [1, 1, 2])
+    if neighbours is Neighbours.ADD_REMOVE:
+        other, others = rows[:, :, size:], groups[size:]
+    else:
+        new = data.draw(st.integers(1, 6))
+        other = np.concatenate([data.draw(drawn_rows(2, 2, new)), rows[:, :, size:]], axis=2)
+        others = np.array([7] * new + [1, 1, 2])
+    moved, claim = distance(
+        states(rows, both, groups), states(other, both, others), both, neighbours
+    )
+    assert moved <= claim
+
+
+@pytest.mark.parametrize("size", [100, 129, 1_000, 10_000])
+@pytest.mark.parametrize("same", [True, False])
+def test_long_records_are_clipped_exactly_and_not_more_than_needed(size, same):
+    each = layout(KERNELS["minimax"], resolution=18)
+    both = joint([each], Neighbours.ADD_REMOVE, Unit.RECORD)
+    rows = np.random.default_rng(size).normal(size=(1, 1, size, 4))
+    if same:
+        rows[:] = [1.0, 1.0, 0.9, 0.9]
+    moved, claim = distance(
+        states(rows, both, np.zeros(size, int)),
+        states(rows[:, :, :0], both, np.zeros(0, int)),
+        both,
+        Neighbours.ADD_REMOVE,
+    )
+    assert 0.98 * claim <= moved <= claim
+
+
+@pytest.mark.parametrize("kernel", ["taylor", "minimax"])
+def test_replaced_rows_reach_the_bound(kernel):
+    """Same key at the edge of the ball, opposite values: τ cancels, the values double."""
+    both = joint([layout(KERNELS[kernel], heads=(3,))], Neighbours.REPLACE)
+    key = unit_rows(1, 2)[0] * 2.0
+    value = unit_rows(1, 2, seed=1)[0] * 1.3
+    rows = np.array([[*key, *value], [*key, *-value]])
+    one, other = (states(np.tile(row, (1, 3, 1, 1)), both) for row in rows)
+    moved, claim = distance(one, other, both, Neighbours.REPLACE)
+    assert 0.98 * claim <= moved <= claim
+
+
+def test_replaced_rows_reach_the_bound_of_fourier_where_tau_is_small():
+    both = joint([layout(KERNELS["fourier"], tau=0.13)], Neighbours.REPLACE)
+    row = np.array([2.0, 0.0, 1.3, 0.0])
+    one, other = (
+        states(np.array(each).reshape(1, 1, 1, 4), both) for each in (row, row * [1, 1, -1, -1])
+    )
+    moved, claim = distance(one, other, both, Neighbours.REPLACE)
+    assert 0.98 * claim <= moved <= claim
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_an_added_row_reaches_the_bound(kernel):
+    both = joint([layout(kernel, heads=(2,), resolution=18)], Neighbours.ADD_REMOVE)
+    rows = np.tile([2.0, 0.0, 0.0, 1.3], (1, 2, 1, 1))
+    moved, claim = distance(
+        states(rows, both), states(rows[:, :, :0], both), both, Neighbours.ADD_REMOVE
+    )
+    assert 0.98 * claim <= moved <= claim
+
+
+def test_the_claim_for_replaced_rows_follows_the_map():
+    """2·‖φ‖·‖v‖ for positive kernels with τ ≤ ‖v‖, √2·C for larger τ, 2·C in general."""
+    positive, any_sign = KERNELS["minimax"], KERNELS["fourier"]
+    small, large = layout(positive, tau=0.3), layout(positive, tau=2.6)
+    radius = 2**16
+    assert small.row_sensitivity(Neighbours.REPLACE) == pytest.approx(
+        2 * radius * small.value_radius, rel=1e-3
+    )
+    assert large.row_sensitivity(Neighbours.REPLACE) == pytest.approx(
+        math.sqrt(2) * large.row_bound, rel=1e-3
+    )
+    general = layout(any_sign, tau=0.3)
+    assert general.row_sensitivity(Neighbours.REPLACE) == pytest.approx(2 * general.row_bound)

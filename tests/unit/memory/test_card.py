@@ -1,0 +1,66 @@
+import json
+
+import numpy as np
+import pytest
+from data import unit_rows
+
+import discreet
+from discreet.testing import Silent
+
+SPEND = {"epsilon": 0.7, "delta": 1e-6}
+
+
+def build(**options):
+    return discreet.build(unit_rows(50, 3), unit_rows(50, 2), **{**SPEND, "scale": 2.5} | options)
+
+
+def test_the_text_says_what_a_reader_needs():
+    text = str(build(key_norm=1.5, query_norm=0.75, value_norm=3.25, rows_hint=4321).card)
+    for part in (
+        "one row (added or removed)",
+        "ε = 0.7",
+        "δ = 1e-06",
+        "rounded Gaussian",
+        "‖key‖ ≤ 1.5",
+        "‖query‖ ≤ 0.75",
+        "‖value‖ ≤ 3.25",
+        "logit = 2.5",
+        "at most 2.8125",
+        "fixed when the memory was built",
+        "number of rows is private",
+        "4,321",
+        "polynomial",
+        "certified relative error",
+        "standard error",
+        "SystemEntropy()",
+        f"discreet {discreet.__version__}",
+    ):
+        assert part in text
+    assert "NOT PRIVATE" not in text
+
+
+def test_the_dictionary_is_json_and_holds_the_same_numbers():
+    memory = build(tau=0.25)
+    facts = json.loads(json.dumps(memory.card.to_dict()))
+    assert (facts["epsilon"], facts["delta"]) == (0.7, 1e-6)
+    assert facts["scale"] == 2.5
+    assert facts["tau"] == pytest.approx(0.25, rel=1e-4)
+    assert facts["rows"] is None
+    queries = unit_rows(4, 3)
+    num_err, den_err = memory.sums_stderr(queries)
+    np.testing.assert_allclose(num_err, facts["worst_numerator_stderr"], rtol=1e-6)
+    np.testing.assert_allclose(den_err, facts["worst_denominator_stderr"], rtol=1e-6)
+    assert facts["rows_needed"] == pytest.approx(5 * den_err[0] / memory.kernel.bound**2, rel=1e-6)
+
+
+def test_the_number_of_rows_is_there_only_where_it_is_public():
+    assert "50" in str(build(neighbours="replace").card).split("rows", 1)[1]
+    assert build(neighbours="replace").card.to_dict()["rows"] == 50
+    grouped = build(neighbours="replace", groups=np.arange(50) // 5, group_rows=2.0)
+    assert grouped.card.to_dict()["rows"] is None
+    assert "number of records is public" in str(grouped.card)
+    assert "at most 2 row(s)" in str(grouped.card)
+
+
+def test_noise_for_tests_is_the_first_line():
+    assert str(build(entropy=Silent()).card).startswith("NOT PRIVATE")

@@ -1,0 +1,204 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from data import unit_rows
+
+from discreet import InvalidInput
+from discreet.kernels import Fourier, Minimax
+from discreet.memory import Joint, Layout, Partial, Table, Unit
+from discreet.memory import partial as partial_module
+from discreet.privacy import Neighbours, Privacy
+
+KEYS, VALUES = unit_rows(2, 500, 3) * 1.1, unit_rows(2, 500, 4, seed=1)
+GROUPS = np.random.default_rng(2).integers(0, 60, 500)
+
+
+def joint_of(unit=Unit.ROW, kernel=None, group_rows=1.0):
+    bounds = {"scale": 2.0, "key_norm": 1.0, "query_norm": 1.0}
+    kernel = kernel or Fourier(3, frequencies=30, **bounds)
+    layout = Layout(kernel=kernel, heads=(2,), value_dim=4, value_norm=1.0, tau=0.5, resolution=16)
+    return Joint(
+        layouts=(layout,),
+        privacy=Privacy(1.0, 1e-6, Neighbours.ADD_REMOVE),
+        unit=unit,
+        group_rows=group_rows,
+    )
+
+
+def sums(joint, index=slice(None), groups=None):
+    table = Table(KEYS[:, index], VALUES[:, index])
+    return Partial.of([table], joint, groups=None if groups is None else groups[index])
+
+
+def naive(joint):
+    """Row by row, in Python's integers."""
+    layout = joint.layouts[0]
+    total = np.zeros(layout.shape, dtype=object)
+    for head in range(2):
+        for key, value in zip(KEYS[head], VALUES[head], strict=True):
+            mapped = layout.kernel.key_features(key[None])
+            weighed = layout.weigh(value[None], mapped.weights)
+            outer = np.outer(weighed[0].astype(int).astype(object), mapped.features[0].astype(int))
+            total[head] += outer
+    return total
+
+
+def test_the_sum_is_that_of_the_rows_one_by_one():
+    for kernel in (None, Minimax(3, degree=3, scale=2.0, key_norm=1.0, query_norm=1.0)):
+        joint = joint_of(kernel=kernel)
+        assert np.array_equal(sums(joint).sums[0].astype(object), naive(joint))
+
+
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_of_rows_gives_the_same_bits(unit, seed):
+    joint = joint_of(unit)
+    groups = GROUPS if unit is Unit.RECORD else None
+    order = np.random.default_rng(seed).permutation(500)
+    assert np.array_equal(
+        sums(joint, order, groups).sums[0], sums(joint, slice(None), groups).sums[0]
+    )
+
+
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("features_at_once", [1, 500, 5_000, 2**25])
+def test_any_chunk_size_gives_the_same_bits(monkeypatch, unit, features_at_once):
+    joint = joint_of(unit)
+    groups = GROUPS if unit is Unit.RECORD else None
+    whole = sums(joint, slice(None), groups).sums[0]
+    if unit is Unit.RECORD:  # which way a record is clipped depends on the chunk it must fit into
+        features_at_once = max(features_at_once, 5_000)
+    monkeypatch.setattr(partial_module, "_FEATURES_AT_ONCE", features_at_once)
+    assert np.array_equal(sums(joint, slice(None), groups).sums[0], whole)
+
+
+@pytest.mark.parametrize("cuts", [[250], [1, 2, 3], [0, 500], list(range(50, 500, 50))])
+def test_any_number_of_partials_gives_the_same_bits(cuts):
+    joint = joint_of()
+    merged = Partial.empty(joint)
+    for index in np.split(np.arange(500), cuts):
+        merged = merged.merge(sums(joint, index))
+    assert np.array_equal(merged.sums[0], sums(joint).sums[0])
+    assert merged.rows == 500
+
+
+def test_partials_of_whole_records_merge_and_shared_records_do_not():
+    joint = joint_of(Unit.RECORD)
+    low, high = np.flatnonzero(GROUPS < 30), np.flatnonzero(GROUPS >= 30)
+    merged = sums(joint, low, GROUPS).merge(sums(joint, high, GROUPS))
+    assert np.array_equal(merged.sums[0], sums(joint, slice(None), GROUPS).sums[0])
+    with pytest.raises(InvalidInput, match="record"):
+        merged.merge(sums(joint, low[:1], GROUPS))
+
+
+def test_a_record_contributes_the_same_whatever_other_records_there_are():
+    joint = joint_of(Unit.RECORD, group_rows=1.5)
+    for record in (3, 17):
+        own = np.flatnonzero(record == GROUPS)
+        others = np.flatnonzero(record != GROUPS)
+        alone = sums(joint, own, GROUPS).sums[0]
+        apart = sums(joint, slice(None), GROUPS).sums[0] - sums(joint, others, GROUPS).sums[0]
+        assert np.array_equal(alone, apart)
+
+
+def test_records_within_their_allowance_are_left_alone():
+    joint = joint_of(Unit.RECORD, group_rows=30.0)
+    assert np.array_equal(sums(joint, slice(None), GROUPS).sums[0], sums(joint_of()).sums[0])
+
+
+def test_torch_memory_maps_and_other_dtypes_give_the_same_bits(tmp_path):
+    joint = joint_of()
+    np.save(tmp_path / "keys.npy", KEYS.astype(np.float32))
+    mapped = np.load(tmp_path / "keys.npy", mmap_mode="r")
+    tensor = torch.from_numpy(KEYS.astype(np.float32)).requires_grad_()
+    plain = Partial.of([Table(KEYS.astype(np.float32), VALUES)], joint).sums[0]
+    for keys in (mapped, tensor, KEYS.astype(np.float32).astype(">f4")):
+        assert np.array_equal(Partial.of([Table(keys, VALUES)], joint).sums[0], plain)
+    half = Partial.of([Table(torch.from_numpy(KEYS).bfloat16(), VALUES)], joint)
+    assert half.rows == 500
+
+
+def test_exact_sums_stay_inside():
+    exact = sums(joint_of())
+    assert repr(exact) == str(exact) == "<Partial: exact sums, private>"
+    assert repr(Table(KEYS, VALUES)) == "<Table: private>"
+    for copier in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="private"):
+            copier(exact)
+
+
+def test_partials_with_other_settings_do_not_merge():
+    with pytest.raises(InvalidInput, match="settings"):
+        sums(joint_of()).merge(sums(joint_of(Unit.RECORD), slice(None), GROUPS))
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "message"),
+    [
+        (np.zeros((2, 5, 3)), np.zeros((2, 4, 4)), "shapes"),
+        (np.zeros(3), np.zeros(4), "shapes"),
+        (np.zeros((5, 3)), np.zeros((2, 5, 4)), "shapes"),
+        (np.zeros((2, 5, 0)), np.zeros((2, 5, 4)), "column"),
+        (np.array([["secret"]]), np.zeros((1, 4)), "real numbers"),
+        (np.array([[object()]]), np.zeros((1, 4)), "real numbers"),
+        ([[1.0], [1.0, 2.0]], np.zeros((2, 4)), "real numbers"),
+        (np.zeros((2, 5, 2)), np.zeros((2, 5, 4)), "d_v"),
+    ],
+)
+def test_bad_shapes_and_types_are_refused(keys, values, message):
+    with pytest.raises(InvalidInput, match=message):
+        Partial.of([Table(keys, values)], joint_of())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_messages_carry_no_private_value(bad):
+    keys = KEYS.copy()
+    keys[1, 7] = 123456.789
+    keys[1, 7, 0] = bad
+    with pytest.raises(InvalidInput) as caught:
+        Partial.of([Table(keys, VALUES)], joint_of())
+    assert "123456" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_more_rows_than_fit_int64_are_refused(monkeypatch):
+    joint = joint_of()
+    monkeypatch.setattr(Layout, "most_rows", 499)
+    with pytest.raises(InvalidInput, match="at most 499 rows"):
+        sums(joint)
+    half = sums(joint, slice(0, 250))
+    with pytest.raises(InvalidInput, match="at most 499 rows"):
+        half.merge(sums(joint, slice(250, None)))
+
+
+def test_the_largest_sums_fit_int64():
+    layout = joint_of().layouts[0]
+    term = layout.kernel.entry_bound * max(layout.value_radius, layout.tau_units)
+    assert layout.most_rows * term <= 2**62
+    assert layout.exact_rows * term <= 2**53
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.zeros(499, int), "number of rows"),
+        (np.zeros((500, 1), int), "groups"),
+        (np.zeros(500), "groups"),
+        (None, "groups"),
+    ],
+)
+def test_bad_groups_are_refused(groups, message):
+    with pytest.raises(InvalidInput, match=message):
+        Partial.of([Table(KEYS, VALUES)], joint_of(Unit.RECORD), groups=groups)
+
+
+def test_groups_may_be_text():
+    joint = joint_of(Unit.RECORD)
+    named = np.array([f"patient {group:03}" for group in GROUPS])
+    assert np.array_equal(
+        Partial.of([Table(KEYS, VALUES)], joint, groups=named).sums[0],
+        sums(joint, slice(None), GROUPS).sums[0],
+    )
