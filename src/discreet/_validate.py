@@ -12,8 +12,13 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def reject(name: str, value: object, wanted: str) -> NoReturn:
-    """Raise `InvalidInput`: argument `name` got `value`, and should have been `wanted`."""
-    raise InvalidInput(f"Expected {name}={value!r} to be {wanted}.")
+    """Raise `InvalidInput`: argument `name` got `value`, and should have been `wanted`.
+
+    Only plain public values are shown. Whoever passes an array by mistake may have passed rows.
+    """
+    plain = value is None or isinstance(value, str | bool | numbers.Number | tuple | list)
+    shown = repr(value) if plain else f"<{type(value).__name__}>"
+    raise InvalidInput(f"Expected {name}={shown} to be {wanted}.")
 
 
 def real(

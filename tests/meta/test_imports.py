@@ -85,7 +85,7 @@ def test_the_top_level_offers_what_it_lists():
         _ = discreet.nothing_of_this_name
 
 
-@pytest.mark.parametrize("room", ["noise", "accounting", "kernels", "paper", "testing"])
+@pytest.mark.parametrize("room", ["noise", "accounting", "kernels", "memory", "paper", "testing"])
 def test_every_room_lists_what_it_offers(room):
     module = getattr(discreet, room)
     assert sorted(module.__all__) == module.__all__

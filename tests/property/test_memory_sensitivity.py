@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from discreet.kernels import Fourier, Minimax, Taylor
-from discreet.memory import Joint, Layout, Partial, Table, Unit
+from discreet.memory import Joint, Layout, Partial, Table, Unit, records
 from discreet.privacy import Neighbours, Privacy
 
 BOUNDS = {"scale": 1.5, "key_norm": 2.0, "query_norm": 0.5}
@@ -175,3 +175,39 @@ def test_the_claim_for_replaced_rows_follows_the_map():
     )
     general = layout(any_sign, tau=0.3)
     assert general.row_sensitivity(Neighbours.REPLACE) == pytest.approx(2 * general.row_bound)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_norms_of_short_records_are_exact(data):
+    """Small, cancelling values, where a sum in floating point would lose everything."""
+    size = data.draw(st.integers(2, 6))
+    small = st.one_of(st.integers(-3, 3), st.integers(-(2**22), 2**22))
+    weighed = data.draw(hnp.arrays(np.int64, (2, 3, size, 2), elements=small))
+    large = st.sampled_from([2**16, 2**16 - 1, -(2**16), 65_521, 65_519, 1, 0])
+    features = data.draw(hnp.arrays(np.int64, (2, 3, size, 1), elements=large))
+    flat = features.reshape(2, 3 * size, 1).astype(float)
+    norms = records._squared_norms(records._gram(flat, size), weighed.astype(float))
+    for record in range(3):
+        exact = 0
+        for head in range(2):
+            matrix = features[head, record].astype(object).T @ weighed[head, record].astype(object)
+            exact += sum(int(entry) ** 2 for entry in matrix.ravel())
+        assert norms[record] == pytest.approx(exact, rel=1e-9, abs=size**2 * 2**-10)
+
+
+def test_a_record_of_cancelling_rows_is_clipped():
+    """Nearly opposite rows leave a small sum, and an allowance that is smaller still."""
+    kernel = Taylor(4, degree=1, scale=1.0, key_norm=1.0, query_norm=1.0)
+    each = Layout(kernel=kernel, heads=(), value_dim=1, value_norm=1.0, tau=1e-3, resolution=12)
+    for group_rows in (1e-3, 3e-3, 1e-2, 1.0):
+        both = joint([each], Neighbours.ADD_REMOVE, Unit.RECORD, group_rows)
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            keys = rng.normal(size=4) + 0.01 * rng.normal(size=(128, 4))
+            values = np.resize([1.0, -1.0], 128) * (1 - 0.1 * rng.random(128))
+            record = Partial.of(
+                [Table(keys, values[:, None])], both, groups=np.zeros(128, int)
+            ).sums
+            moved, claim = distance(record, [np.zeros_like(record[0])], both, None)
+            assert moved <= claim

@@ -1,13 +1,12 @@
 """Feature maps: row by row, with bounds that are known before any data is seen."""
 
 from discreet.kernels.base import FEATURE_RADIUS, Kernel, KeyFeatures
-from discreet.kernels.fourier import PUBLIC_SEED, Fourier
+from discreet.kernels.fourier import Fourier
 from discreet.kernels.minimax import Minimax
 from discreet.kernels.taylor import Taylor
 
 __all__ = [
     "FEATURE_RADIUS",
-    "PUBLIC_SEED",
     "Fourier",
     "Kernel",
     "KeyFeatures",

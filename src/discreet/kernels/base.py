@@ -34,9 +34,9 @@ KEY_RESOLUTION = 22
 # More than all roundings of a computed bound or feature together.
 SHRINK = 1 - 2.0**-40
 
-LARGEST_LOGIT = 100.0
+_LEAST_LOGIT, LARGEST_LOGIT = 1e-9, 100.0
 
-_LEAST_NORM, _LARGEST_NORM = 1e-100, 1e100
+_LEAST_NORM, _LARGEST_NORM = 1e-30, 1e30  # within float32, too
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,20 @@ class Kernel(abc.ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))
-        object.__setattr__(self, "scale", _validate.real("scale", self.scale, above=0))
+        for name in ("scale", "key_norm", "query_norm"):
+            value = _validate.real(name, getattr(self, name), above=0)
+            object.__setattr__(self, name, value)
+        _validate.real("scale * key_norm * query_norm", self.largest_logit, at_most=LARGEST_LOGIT)
+
+    def check_integers(self) -> None:
+        """Raise `InvalidInput` unless `key_features` is within its bounds for these parameters.
+
+        Every mechanism that adds integer features up calls this first. It leaves a wide range: no
+        power or product of these numbers leaves float64 (or, for queries, float32).
+        """
         for name in ("key_norm", "query_norm"):
-            norm = _validate.real(
-                name, getattr(self, name), at_least=_LEAST_NORM, at_most=_LARGEST_NORM
-            )
-            object.__setattr__(self, name, norm)
-        _validate.real(
-            "scale * key_norm * query_norm", self.largest_logit, above=0, at_most=LARGEST_LOGIT
-        )
+            _validate.real(name, getattr(self, name), at_least=_LEAST_NORM, at_most=_LARGEST_NORM)
+        _validate.real("scale * key_norm * query_norm", self.largest_logit, at_least=_LEAST_LOGIT)
 
     @property
     def largest_logit(self) -> float:
@@ -218,8 +223,9 @@ class Kernel(abc.ABC):
                 raise InvalidInput("Expected queries to have no NaN and no infinity.")
             # A square overflowed. Dividing by the largest coordinate keeps the direction.
             largest = xp.max(xp.abs(queries), axis=-1, keepdims=True)
-            room = one * self.query_norm
-            return self.clip_queries(queries * (room / xp.maximum(largest, room)))
+            long = largest > self.query_norm
+            shrunk = queries / xp.where(long, largest, one) * self.query_norm
+            return self.clip_queries(xp.where(long, shrunk, queries))
         return queries / xp.sqrt(xp.maximum(squared, one)), xp.minimum(squared, one)
 
     @cached_property
@@ -232,5 +238,10 @@ class Kernel(abc.ABC):
 
     @property
     def _query_factor(self) -> float:
-        """Y = factor·q and x = k·scale/factor: then ⟨x, y⟩ is the logit, and both norms are √t."""
-        return math.sqrt(self.scale * self.key_norm / self.query_norm)
+        """Y = factor·q has a norm of at most √t."""
+        return math.sqrt(self.largest_logit) / self.query_norm
+
+    @property
+    def _key_factor(self) -> float:
+        """X = factor·k has a norm of at most √t, and ⟨x, y⟩ is the logit."""
+        return math.sqrt(self.largest_logit) / self.key_norm

@@ -124,7 +124,7 @@ class Fourier(Kernel):
             return self.stored
         real = normal_frequencies(self.dim, self.frequencies, self.seed)
         # Turns for one lattice unit of a key along a frequency of length one.
-        turns = self.scale / self._query_factor * self.key_lattice.step / (2 * math.pi)
+        turns = self._key_factor * self.key_lattice.step / (2 * math.pi)
         reach = (float(np.max(_lengths(real))) + 1) * turns * self.key_radius
         turn_bits = min(math.floor(math.log2(_LARGEST_PROJECTION / reach)) - 1, 50)
         integers = np.rint(real * math.ldexp(turns, turn_bits)).astype(np.int64)

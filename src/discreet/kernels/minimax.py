@@ -37,12 +37,12 @@ class Minimax(Polynomial):
     stored: tuple[float, ...] | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.stored is not None:
             stored = tuple(_validate.real("stored", value) for value in self.stored)
-            if len(stored) != self._degree + 1:
-                _validate.reject("stored", f"{len(stored)} numbers", f"{self._degree + 1} numbers")
             object.__setattr__(self, "stored", stored)
+            if self.degree != len(stored) - 1:
+                _validate.reject("degree", self.degree, "one less than the stored coefficients")
+        super().__post_init__()
 
     @property
     def _most(self) -> int:
@@ -88,7 +88,8 @@ def best_coefficients(t: float, degree: int) -> tuple[float, ...]:
         if exchanged is None:  # the errors are rounding errors: nothing is left to improve
             break
         reference = exchanged
-    return tuple((chebyshev.cheb2poly(best) / t ** np.arange(degree + 1)).tolist())
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # checked by the caller
+        return tuple((chebyshev.cheb2poly(best) / t ** np.arange(degree + 1)).tolist())
 
 
 def _alternating_extrema(errors: NDArray[np.floating[Any]], count: int) -> NDArray[np.int64] | None:

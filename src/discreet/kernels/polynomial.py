@@ -54,10 +54,16 @@ class Polynomial(Kernel):
             degree = _validate.whole("degree", self.degree, at_least=0, at_most=self._most)
             object.__setattr__(self, "degree", degree)
 
+    def check_integers(self) -> None:
+        """Raise `InvalidInput` also if a coefficient or weight is not finite."""
+        super().check_integers()
+        if not all(map(math.isfinite, [*self.coefficients, self.unit, *self._key_weights])):
+            _validate.reject("degree", self.degree, "smaller for logits as small as these")
+
     @property
     def _most(self) -> int:
-        """The largest degree that is tried or taken."""
-        return 200
+        """The largest degree that is tried or taken; 171! is beyond float64."""
+        return 170
 
     @property
     def _degree(self) -> int:
@@ -167,9 +173,7 @@ class Polynomial(Kernel):
     @cached_property
     def _key_weights(self) -> list[float]:
         """What x^α/√α! of the lattice coordinates is multiplied by, for each degree |α|."""
-        stretch = math.ldexp(
-            self.scale / self._query_factor, KEY_RESOLUTION - self.key_lattice.bits
-        )
+        stretch = math.ldexp(self._key_factor, KEY_RESOLUTION - self.key_lattice.bits)
         return [
             self.unit * stretch**degree * math.sqrt(abs(coefficient) * math.factorial(degree))
             for degree, coefficient in enumerate(self.coefficients)

@@ -67,7 +67,7 @@ def build(
             "add_remove"; under "replace" the number of rows is public, and the default.
         kernel: "auto", "minimax", "fourier", "taylor", or a kernel from `discreet.kernels`.
         eps_s: relative error of exp that "auto" asks of a polynomial.
-        tau: weight of the denominator; None for value_norm/(3·d_v^¼).
+        tau: weight of the denominator; None for value_norm/(4·d_v^¼).
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         group_rows: a record's influence is scaled down to that of so many rows.
         entropy: where the noise comes from; by default the operating system.
@@ -123,6 +123,8 @@ def build_many(
     if first is None:
         raise InvalidInput("Expected at least one chunk of keys and values (it may have no rows).")
     tables, of_row = first
+    if rows_hint is not None:
+        rows_hint = _validate.whole("rows_hint", rows_hint, at_least=1, at_most=2**40)
     if rows_hint is None and neighbours == Neighbours.REPLACE and groups is None:
         rows_hint = None if _is_stream(layers[0][0]) else max(tables[0].rows, 1)
     options = Options(

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-import tempfile
+import threading
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -26,6 +26,7 @@ from discreet.errors import CorruptRelease, DiscreetError, NotPrivateWarning
 from discreet.kernels import Fourier, Kernel, Minimax, Taylor
 from discreet.kernels.fourier import IntegerFrequencies
 from discreet.memory.card import Card
+from discreet.memory.joint import Unit, unit_sensitivity
 from discreet.memory.layout import Layout
 from discreet.memory.release import Released
 from discreet.privacy import Guarantee
@@ -41,16 +42,17 @@ def save(released: Released, path: str | os.PathLike[str]) -> None:
     """Write a release to a file: whole, or not at all."""
     target = Path(path)
     data = to_bytes(released)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    part = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(target)
+        part.replace(target)
+    except FileExistsError:
+        raise
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
@@ -105,7 +107,15 @@ def from_bytes(data: bytes) -> Released:
         return _restore(json.loads(metadata["settings"]), tensors)
     except CorruptRelease:
         raise
-    except (SafetensorError, DiscreetError, ArithmeticError, LookupError, TypeError, ValueError):
+    except (
+        SafetensorError,
+        DiscreetError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):
         raise CorruptRelease("Expected a release, but the file's contents make no sense.") from None
 
 
@@ -145,11 +155,14 @@ def _restore(settings: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> R
     if state.shape != layout.shape or state.dtype != np.int64:
         raise CorruptRelease("Expected the state to have the shape that its settings say.")
     state.flags.writeable = False
+    guarantee = Guarantee(**settings["guarantee"])
+    mechanism = accounting.Gaussian(**settings["mechanism"])
+    _check_claims(guarantee, mechanism, layout, settings)
     return Released(
         state=state,
         layout=layout,
-        guarantee=Guarantee(**settings["guarantee"]),
-        mechanism=accounting.Gaussian(**settings["mechanism"]),
+        guarantee=guarantee,
+        mechanism=mechanism,
         **{
             name: settings[name]
             for name in (
@@ -166,6 +179,22 @@ def _restore(settings: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> R
     )
 
 
+def _check_claims(
+    guarantee: Guarantee, mechanism: accounting.Gaussian, layout: Layout, settings: dict[str, Any]
+) -> None:
+    """Check that noise, mechanism and guarantee belong together, as far as a file can tell."""
+    sensitivity = unit_sensitivity(
+        layout, guarantee.neighbours, Unit(guarantee.unit), settings["group_rows"]
+    )
+    fits = (
+        mechanism.neighbours is guarantee.neighbours
+        and math.isclose(settings["sigma"], mechanism.sigma * sensitivity, rel_tol=1e-9)
+        and mechanism.epsilon_at(guarantee.delta) <= guarantee.epsilon * (1 + 1e-9)
+    )
+    if not fits:
+        raise CorruptRelease("Expected the noise to be what the guarantee needs.")
+
+
 def _kernel(parameters: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Kernel:
     given = dict(parameters)
     kind = given.pop("kind")
@@ -175,7 +204,9 @@ def _kernel(parameters: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> 
         stored = IntegerFrequencies(values, given.pop("turn_bits"))
         return Fourier(**given, stored=stored)
     # Before anything is computed: a forged degree must not cost more than the file is long.
-    if math.comb(given["dim"] + given["degree"], given["degree"]) != rows:
+    dim, degree = given["dim"], given["degree"]
+    small = 0 <= degree < 200 and (degree == 0 or 1 <= dim < rows)
+    if not small or math.comb(dim + degree, degree) != rows:
         raise CorruptRelease("Expected the state to have the shape that its settings say.")
     if kind == Minimax.kind:
         return Minimax(**given, stored=tuple(tensors["coefficients"].tolist()))
@@ -190,9 +221,3 @@ def _json(value: object) -> str:
 
 def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).hexdigest().encode()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

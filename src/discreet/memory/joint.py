@@ -47,7 +47,7 @@ class Joint:
     group_rows: float = 1.0
 
     def __post_init__(self) -> None:
-        group_rows = _validate.real("group_rows", self.group_rows, above=0, at_most=1e6)
+        group_rows = _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6)
         if self.unit is Unit.ROW and group_rows != 1:
             _validate.reject("group_rows", self.group_rows, "1 unless groups are given")
         object.__setattr__(self, "group_rows", group_rows)
@@ -83,10 +83,7 @@ class Joint:
 
         For records only the sum over all heads is bounded, by √heads times this.
         """
-        if self.unit is Unit.ROW:
-            return layout.row_sensitivity(self.privacy.neighbours)
-        both = 2 if self.privacy.neighbours is Neighbours.REPLACE else 1
-        return both * self.group_rows * layout.row_bound
+        return unit_sensitivity(layout, self.privacy.neighbours, self.unit, self.group_rows)
 
     def sigma(self, layout: Layout) -> float:
         """Return the standard deviation of a layer's noise, in lattice units."""
@@ -117,6 +114,16 @@ class Joint:
             unit=str(self.unit),
             scope=f"{mark}{scope}, with all answers to any queries,",
         )
+
+
+def unit_sensitivity(
+    layout: Layout, neighbours: Neighbours, unit: Unit, group_rows: float
+) -> float:
+    """Return how far one unit can move one head's state, in lattice units (`Joint.sensitivity`)."""
+    if unit is Unit.ROW:
+        return layout.row_sensitivity(neighbours)
+    both = 2 if neighbours is Neighbours.REPLACE else 1
+    return both * group_rows * layout.row_bound
 
 
 def noise_multiplier(privacy: Privacy, heads: int) -> float:

@@ -50,11 +50,12 @@ class Layout:
 
     def __post_init__(self) -> None:
         _validate.instance("kernel", self.kernel, Kernel)
+        self.kernel.check_integers()
         if getattr(self.kernel, "nonnegative", False):
             _validate.reject("kernel.nonnegative", value=True, wanted="False: keys are not checked")
         set_ = object.__setattr__
         set_(self, "value_dim", _validate.whole("value_dim", self.value_dim, at_least=1))
-        norm = _validate.real("value_norm", self.value_norm, at_least=1e-100, at_most=1e100)
+        norm = _validate.real("value_norm", self.value_norm, at_least=1e-30, at_most=1e30)
         set_(self, "value_norm", norm)
         # Far outside this range one of the two, numerator or denominator, is all noise.
         tau = _validate.real("tau", self.tau, at_least=norm / 1000, at_most=4 * norm)

@@ -13,6 +13,7 @@ from discreet import _validate
 from discreet.kernels import Kernel
 from discreet.kernels.placed import Placed
 from discreet.memory.card import Card
+from discreet.memory.queries import Queries
 from discreet.memory.release import NOT_PRIVATE, Released
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Guarantee
@@ -108,7 +109,7 @@ class Memory:
             Shape (..., d_v), clamped to the ball of values. With `stderr`, a pair of arrays of that
             shape.
         """
-        flat = _Flat.of(queries, self.heads, self.kernel.dim)
+        flat = Queries.of(queries, self._released.layout)
         xp, (rows, squared) = flat.xp, self.kernel.clip_queries(flat.rows)
         growth = self._growth(xp, squared)
         sums = self._sums(xp, rows, growth)
@@ -128,14 +129,14 @@ class Memory:
 
         AV = Σ_i exp(scale·⟨q, k_i⟩)·v_i and D = Σ_i exp(scale·⟨q, k_i⟩), with the noise.
         """
-        flat = _Flat.of(queries, self.heads, self.kernel.dim)
+        flat = Queries.of(queries, self._released.layout)
         rows, squared = self.kernel.clip_queries(flat.rows)
         sums = flat.back(self._sums(flat.xp, rows, self._growth(flat.xp, squared)))
         return sums[..., :-1], sums[..., -1]
 
     def sums_stderr(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
         """Return the standard error of each entry of AV, and of D, both of shape (...)."""
-        flat = _Flat.of(queries, self.heads, self.kernel.dim)
+        flat = Queries.of(queries, self._released.layout)
         _, squared = self.kernel.clip_queries(flat.rows)
         noise = flat.back(self._noise(squared))[..., 0]
         return noise, noise / self._released.layout.real_tau
@@ -201,52 +202,3 @@ class Memory:
         estimate = self._sums(xp, origin, nothing + 1)[:, 0, -1]
         margin = _CERTAIN * self._noise(nothing)[:, 0, 0] / self._released.layout.real_tau
         return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)
-
-
-class _Flat:
-    """Queries of any leading shape as (heads, m, d), and the way back."""
-
-    def __init__(self, queries: Any, heads: tuple[int, ...], dim: int) -> None:  # noqa: ANN401
-        self.xp = xp = array_api_compat.array_namespace(queries)
-        self.dtype = queries.dtype
-        axes = len(heads)
-        wanted = f"(..., {', '.join(map(str, (*heads, 'm')))}, {dim})" if heads else f"(..., {dim})"
-        shape = tuple(queries.shape)
-        fits = len(shape) >= (axes + 2 if heads else 1) and shape[-1] == dim
-        if not fits or (heads and shape[-axes - 2 : -2] != heads):
-            _validate.reject("queries.shape", shape, wanted)
-        self._lead = shape[: -axes - 2] if heads else ()
-        self._heads = heads
-        self._rest = shape[-2:-1] if heads else shape[:-1]
-        half = queries.dtype not in (xp.float32, xp.float64)
-        rows = xp.astype(queries, xp.float32) if half else queries
-        self.rows = self._heads_first(rows, (*self._lead, *heads), dim)
-
-    def _heads_first(self, rows: Any, lead: tuple[int, ...], width: int) -> Any:  # noqa: ANN401
-        """Return rows of shape (*lead, *rest, width) as (heads, m, width)."""
-        if len(lead) == len(self._heads):
-            return self.xp.reshape(rows, (math.prod(self._heads), math.prod(self._rest), width))
-        parts = (math.prod(self._lead), math.prod(self._heads), math.prod(self._rest), width)
-        swapped = self.xp.permute_dims(self.xp.reshape(rows, parts), (1, 0, 2, 3))
-        return self.xp.reshape(swapped, (parts[1], parts[0] * parts[2], width))
-
-    @classmethod
-    def of(cls, queries: Any, heads: tuple[int, ...], dim: int) -> "_Flat":  # noqa: ANN401
-        """Return queries that are an array of floating-point numbers; lists become numpy's."""
-        if not array_api_compat.is_array_api_obj(queries):
-            queries = np.asarray(queries)
-            if queries.dtype.kind not in "iufb":
-                _validate.reject("queries.dtype", queries.dtype, "real numbers")
-        xp = array_api_compat.array_namespace(queries)
-        if not xp.isdtype(queries.dtype, "real floating"):
-            queries = xp.astype(queries, xp.float64)
-        return cls(queries, heads, dim)
-
-    def back(self, answers: Any) -> Any:  # noqa: ANN401
-        """Return answers of shape (heads, m, k) in the shape and dtype of the queries."""
-        xp, width = self.xp, answers.shape[-1]
-        if self._lead:
-            parts = (math.prod(self._heads), math.prod(self._lead), math.prod(self._rest), width)
-            answers = xp.permute_dims(xp.reshape(answers, parts), (1, 0, 2, 3))
-        shaped = xp.reshape(answers, (*self._lead, *self._heads, *self._rest, width))
-        return shaped if shaped.dtype == self.dtype else xp.astype(shaped, self.dtype)

@@ -1,7 +1,7 @@
 """Exact integer sums over some of the rows. PRIVATE: noise is added in `release`, and only there.
 
-Sums of integers do not depend on the order of rows, on chunking or on how rows are divided among
-partials: any way of adding them up gives the same bits.
+Sums of integers do not depend on the order of rows, on chunking or on how rows (or whole records)
+are divided among partials: any way of adding them up gives the same bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,7 +90,7 @@ class Partial:
     def merge(self, other: "Partial") -> "Partial":
         """Return the sums over the rows of both."""
         _validate.instance("other", other, Partial)
-        if self.joint != other.joint:
+        if self.joint != other.joint or not _same_kernels(self.joint, other.joint):
             raise InvalidInput("Expected partials with the same public settings.")
         for layout in self.joint.layouts:
             layout.check_rows(self.rows + other.rows)
@@ -111,7 +111,9 @@ class _Adder:
             for layout in joint.layouts
         )
         exact = min(layout.exact_rows for layout in joint.layouts)
-        self.chunk = max(min(_FEATURES_AT_ONCE // widest, exact), 1)
+        # A short record is handled in one piece, whatever its width.
+        least = records.gram_rows(joint) if joint.unit is Unit.RECORD else 1
+        self.chunk = max(min(_FEATURES_AT_ONCE // widest, exact), least)
         self._buffers = [
             layout.kernel.feature_buffer(self.chunk * layout.head_count) for layout in joint.layouts
         ]
@@ -143,7 +145,7 @@ class _Adder:
         """
         if size <= self.joint.group_rows:  # by the triangle inequality
             self.add_rows(np.sort(members.ravel()), self.sums)
-        elif size <= min(records.gram_rows(self.joint), self.chunk):
+        elif size <= records.gram_rows(self.joint):
             together = max(min(self.chunk, _GRAM_ENTRIES // size) // size, 1)
             for start in range(0, len(members), together):
                 self._add_short(size, members[start : start + together])
@@ -206,6 +208,18 @@ def _check_tables(tables: Sequence[Table], joint: Joint) -> int:
             _validate.reject("(heads, d, d_v)", given, f"{wanted}, as in the first chunk")
         layout.check_rows(rows)
     return rows
+
+
+def _same_kernels(mine: Joint, theirs: Joint) -> bool:
+    """Return whether what the kernels computed is the same, too (on another machine, perhaps)."""
+    pairs = [
+        (left.kernel.arrays(), right.kernel.arrays())
+        for left, right in zip(mine.layouts, theirs.layouts, strict=True)
+        if left.kernel is not right.kernel
+    ]
+    return all(
+        np.array_equal(left[name], right[name]) for left, right in pairs for name in left | right
+    )
 
 
 def _merged(mine: NDArray[Any] | None, theirs: NDArray[Any] | None) -> NDArray[Any] | None:

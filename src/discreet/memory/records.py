@@ -99,11 +99,12 @@ def _squared_norms(gram: Integers, weighed: Floats) -> Floats:
     Added up in integers, 16 bits of ⟨w, w'⟩ at a time, so the order of rows does not matter; only
     the last step, from a few exact numbers to one, is in float64.
     """
-    left = np.matmul(weighed, weighed.swapaxes(2, 3)).astype(np.int64)
+    inner = np.matmul(weighed, weighed.swapaxes(2, 3)).astype(np.int64)
+    # Signs go to the other factor: limbs of a negative number would be large and cancel.
+    signed, left = gram * np.sign(inner), np.abs(inner)
     total = np.zeros(gram.shape[1])
     for limb in range(4):
-        # The last limb keeps the sign.
-        digits = left & (2**_LIMB_BITS - 1) if limb < 3 else left
-        total += np.sum(gram * digits, axis=(0, 2, 3)) * 2.0 ** (_LIMB_BITS * limb)
+        digits = left & (2**_LIMB_BITS - 1)
+        total += np.sum(signed * digits, axis=(0, 2, 3)) * 2.0 ** (_LIMB_BITS * limb)
         left = left >> _LIMB_BITS
     return total

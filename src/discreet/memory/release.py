@@ -1,6 +1,5 @@
 """Noise, once. All that leaves a build goes through here, and only what comes out is kept."""
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,7 +79,7 @@ def release(
     by_row = joint.unit is Unit.ROW
     public_rows = by_row and joint.privacy.neighbours is Neighbours.REPLACE
     mark = "" if source.private else f"{NOT_PRIVATE} (noise from {source!r}): "
-    name = os.urandom(16).hex()
+    name = SystemEntropy().words(2).tobytes().hex()
     released = []
     for layout, sums in zip(joint.layouts, partial.sums, strict=True):
         law = joint.law(layout)

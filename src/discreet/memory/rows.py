@@ -3,13 +3,13 @@
 Messages carry shapes and types, never a value. They reach the trusted builder only.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import _validate
 from discreet.errors import InvalidInput
 from discreet.kernels.base import Floats
 
@@ -30,13 +30,15 @@ class Table:
 
     def __post_init__(self) -> None:
         keys, values = _array("keys", self.keys), _array("values", self.values)
-        if keys.ndim < 2 or values.ndim < 2 or keys.shape[:-1] != values.shape[:-1]:
-            shapes = f"{tuple(keys.shape)} and {tuple(values.shape)}"
+        if keys.ndim < 2 or values.ndim < 2 or keys.shape[:-2] != values.shape[:-2]:
             raise InvalidInput(
-                f"Expected keys and values of shapes (..., n, d) and (..., n, d_v), got {shapes}."
+                "Expected keys of shape (*heads, n, d) and values of shape (*heads, n, d_v), got "
+                f"{_without_rows(keys)} and {_without_rows(values)}."
             )
+        if keys.shape[-2] != values.shape[-2]:
+            raise InvalidInput("Expected as many rows of values as of keys.")
         if 0 in keys.shape[:-2] or keys.shape[-1] == 0 or values.shape[-1] == 0:
-            _validate.reject("keys.shape, values.shape", tuple(keys.shape), "at least one column")
+            raise InvalidInput("Expected keys and values to have at least one head and column.")
         object.__setattr__(self, "keys", keys)
         object.__setattr__(self, "values", values)
 
@@ -70,27 +72,41 @@ class Table:
 
 def record_ids(groups: object, rows: int) -> NDArray[Any]:
     """Return the record that each row belongs to, if there is one for each."""
+    if not isinstance(groups, np.ndarray):
+        groups = list(groups) if isinstance(groups, Iterable) else [groups]
+        # numpy would make one type of several, and drop zeros at the end of a text.
+        same = len({type(each) for each in groups}) <= 1
+        if not same or any(isinstance(each, str) and each.endswith("\0") for each in groups):
+            raise InvalidInput(
+                "Expected groups to be whole numbers, or texts that do not end in 0."
+            )
     ids = np.asarray(groups)
     if ids.size == 0:
         ids = ids.astype(np.int64)
     if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
-        _validate.reject(
-            "groups", (ids.shape, ids.dtype), "one whole number or text for each row, shape (n,)"
-        )
+        raise InvalidInput("Expected groups to be whole numbers or texts, shape (n,).")
     if len(ids) != rows:
-        _validate.reject("len(groups)", len(ids), f"the number of rows, {rows}")
+        raise InvalidInput("Expected groups to name one record for each row.")
     return ids
+
+
+def _without_rows(array: Any) -> str:  # noqa: ANN401
+    """Return a shape without the number of rows, which may be private."""
+    sizes = [str(size) for size in array.shape]
+    if len(sizes) >= 2:
+        sizes[-2] = "n"
+    return f"({', '.join(sizes)})"
 
 
 def _array(name: str, values: object) -> Any:  # noqa: ANN401 (numpy or torch)
     """Return an array whose rows can be sliced: torch tensors stay, everything else is numpy's."""
-    if _is_torch(values):
+    if _is_torch(values) and not values.is_complex():  # type: ignore[attr-defined]
         return values
     try:
         array = np.asanyarray(values)  # a memory map stays one
     except (TypeError, ValueError, RuntimeError, OverflowError):
         array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "iufb":
+    if array.dtype.kind not in "iufb" or isinstance(array, np.ma.MaskedArray):
         # `from None`: the original message may quote a value.
         raise InvalidInput(f"Expected {name} to be an array of real numbers.") from None
     return array

@@ -23,7 +23,6 @@ FREQUENCIES = 1024
 
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
-_MARGIN = 1.5
 
 PerLayer = float | Sequence[float]
 
@@ -115,7 +114,7 @@ def settle(shapes: Sequence[Shape], options: Options) -> Joint:
     hint = options.rows_hint
     if hint is not None:
         hint = _validate.whole("rows_hint", hint, at_least=1, at_most=2**40)
-    group_rows = _validate.real("group_rows", options.group_rows, above=0, at_most=1e6)
+    group_rows = _validate.real("group_rows", options.group_rows, at_least=1e-3, at_most=1e6)
     heads = sum(math.prod(shape.heads) for shape in shapes)
     multiplier = crude_multiplier(privacy, heads, group_rows)
     resolution = value_resolution(multiplier, rows_hint=hint)
@@ -163,13 +162,13 @@ def _layout(shape: Shape, layer: "Layer", multiplier: float, resolution: int) ->
 
 
 def default_tau(value_norm: float, value_dim: int) -> float:
-    """Return τ = value_norm/(3·d_v^¼).
+    """Return τ = value_norm/(4·d_v^¼).
 
     The error of an answer o is, per coordinate, proportional to √(B² + τ²)·√(1 + o²/τ²); summed
-    over coordinates it is least at τ² = B·‖o‖/√d_v. This is the least for ‖o‖ = B/9, which averages
-    over many rows come to; larger answers lose little.
+    over coordinates it is least at τ² = B·‖o‖/√d_v. This is the least for ‖o‖ = B/16, which
+    averages over many rows come to; larger answers lose little, and numerators alone gain.
     """
-    return value_norm / (3 * math.sqrt(math.sqrt(value_dim)))
+    return value_norm / (4 * math.sqrt(math.sqrt(value_dim)))
 
 
 def relative_noise(multiplier: float, tau: float, value_norm: float) -> float:
@@ -185,8 +184,7 @@ def recommended_scale(
     A query's numerator has noise e^t·noise (in units of value_norm) and, with 1,024 Fourier
     frequencies, a kernel error of up to e^t·√(rows/2048). Rows that are spread evenly over the
     sphere have the mass rows·E[e^(t·cos)]; real rows lie closer to the queries that they matter
-    for, and have more. The largest t at which 1.5 times the error does not exceed that mass is
-    recommended.
+    for, and have more. The largest t at which the error does not exceed that mass is recommended.
     """
     if rows_hint is None:
         raise InvalidInput(
@@ -194,7 +192,7 @@ def recommended_scale(
             "or give a scale."
         )
     rows = _validate.whole("rows_hint", rows_hint, at_least=1)
-    error = _MARGIN * math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
+    error = math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
 
     def surplus(logit: float) -> float:
         return math.log(rows / error) + spread_mass(logit, key_dim) - logit

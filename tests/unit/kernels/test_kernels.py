@@ -138,7 +138,7 @@ def test_keys_and_queries_are_balanced(kernel):
 def test_long_queries_are_clipped(kernel):
     queries = unit_rows(5, kernel.dim) * kernel.query_norm
     inside, _ = kernel.clip_queries(queries)
-    for factor in (1.5, 1e30, 1e300):
+    for factor in (1.5, 1e30, 1e160, 1e300):
         clipped, squared = kernel.clip_queries(queries * factor)
         np.testing.assert_allclose(clipped, inside, rtol=1e-12)
         np.testing.assert_allclose(squared, 1.0)
@@ -180,7 +180,14 @@ def test_bad_bounds_are_named(name, bad):
             kind(3, **{**BOUNDS, name: bad}, **extra)
 
 
-@pytest.mark.parametrize("norm", [1e-90, 1e-9, 1.0, 1e9, 1e90])
+def test_bounds_beyond_floating_point_are_refused():
+    for name, value in (("key_norm", 1e-31), ("key_norm", 1e-35), ("scale", 1e-20)):
+        kernel = Fourier(2, **{"scale": 1.0, "key_norm": 1.0, "query_norm": 1.0, name: value / 1})
+        with pytest.raises(InvalidInput, match=name):
+            kernel.check_integers()
+
+
+@pytest.mark.parametrize("norm", [1e-29, 1e-9, 1.0, 1e9, 1e29])
 def test_bounds_of_any_size_work(norm):
     for kernel in (
         Fourier(3, frequencies=16, scale=1.0, key_norm=norm, query_norm=1 / norm),
@@ -202,3 +209,32 @@ def test_the_bound_on_a_polynomial_follows_its_formula():
     squared = sum(abs(Fraction(c)) * t**j for j, c in enumerate(kernel.coefficients))
     assert kernel.bound == pytest.approx(math.sqrt(squared), rel=1e-11)
     assert kernel.bound**2 >= squared
+
+
+@pytest.mark.parametrize(("t", "degree"), [(1e-9, 60), (1e-5, 50), (1e-4, 60), (1e-9, 40)])
+def test_degrees_whose_weights_are_not_finite_are_refused(t, degree):
+    kernel = Minimax(2, degree=degree, scale=t, key_norm=1.0, query_norm=1.0)
+    with pytest.raises(InvalidInput, match="degree"):
+        kernel.check_integers()
+
+
+@pytest.mark.parametrize("degree", [100, 170])
+def test_high_degrees_stay_within_the_radius(degree):
+    kernel = Taylor(1, degree=degree, scale=50.0, key_norm=1.0, query_norm=1.0)
+    features = kernel.key_features(np.array([[1.0], [-1.0], [0.3]])).features
+    assert np.all(np.sum(features**2, axis=1) <= FEATURE_RADIUS**2)
+    with pytest.raises(InvalidInput, match="degree"):
+        Taylor(1, degree=171, scale=1.0, key_norm=1.0, query_norm=1.0)
+
+
+def test_constants_made_in_inference_mode_are_not_used_outside(kernel):
+    fresh = pickle.loads(pickle.dumps(kernel))
+    if fresh.features == 1:
+        return  # a constant has no gradient
+    queries = torch.from_numpy(unit_rows(3, kernel.dim) * kernel.query_norm * 2)
+    with torch.inference_mode():
+        fresh.query_basis(fresh.clip_queries(queries)[0])
+    queries.requires_grad_()
+    clipped, _ = fresh.clip_queries(queries)
+    fresh.query_basis(clipped).sum().backward()
+    assert torch.isfinite(queries.grad).all()

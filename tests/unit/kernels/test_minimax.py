@@ -68,7 +68,7 @@ def test_a_certificate_sees_a_narrow_miss():
 def test_stored_coefficients_are_used_as_they_are():
     kernel = Minimax(2, degree=1, scale=1.0, key_norm=1.0, query_norm=1.0, stored=(1.0, 0.5))
     assert kernel.coefficients == (1.0, 0.5)
-    with pytest.raises(InvalidInput, match="stored"):
+    with pytest.raises(InvalidInput, match="degree"):
         Minimax(2, degree=2, scale=1.0, key_norm=1.0, query_norm=1.0, stored=(1.0, 0.5))
 
 

@@ -229,6 +229,7 @@ def test_the_state_is_read_only():
         ("tau", 0),
         ("tau", 100.0),
         ("group_rows", 0),
+        ("group_rows", 1e-7),
         ("group_rows", 2.0),
         ("rows_hint", 0),
         ("rows_hint", 2.5),
@@ -271,3 +272,21 @@ def test_more_rows_mean_a_coarser_lattice():
 def test_progress_is_shown(capsys):
     build(progress=True)
     assert "rows" in capsys.readouterr().out
+
+
+def test_a_hint_from_numpy_is_a_whole_number_on_the_card_and_in_the_file(tmp_path):
+    memory = build(rows_hint=np.int64(1000))
+    memory.save(tmp_path / "memory.safetensors")
+    assert discreet.load(tmp_path / "memory.safetensors").card.to_dict()["rows_hint"] == 1000
+    assert "1,000" in str(build(rows_hint=1e3).card)
+
+
+def test_arrays_passed_by_mistake_are_not_shown():
+    for call in (
+        lambda: build(entropy=np.array([123.456])),
+        lambda: build(epsilon=np.array([123.456])),
+        lambda: discreet.Memory(np.array([123.456])),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            call()
+        assert "123" not in str(caught.value)

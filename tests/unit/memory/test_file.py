@@ -139,6 +139,14 @@ def test_a_foreign_file_is_refused_with_its_name(tmp_path, data):
 
 FORGERIES = {
     "huge degree": lambda s, t, m: s["kernel"].update(degree=190, dim=190),
+    "a degree that takes for ever to check": lambda s, t, m: s["kernel"].update(
+        degree=3_000_000, dim=3_000_000
+    ),
+    "another noise": lambda s, t, m: s.update(sigma=s["sigma"] * 0.99),
+    "a better epsilon": lambda s, t, m: s["guarantee"].update(epsilon=0.9),
+    "a better delta": lambda s, t, m: s["guarantee"].update(delta=1e-9),
+    "another unit": lambda s, t, m: s["guarantee"].update(unit="person"),
+    "other neighbours": lambda s, t, m: s["mechanism"].update(neighbours="replace"),
     "negative degree": lambda s, t, m: s["kernel"].update(degree=-1),
     "unknown kernel": lambda s, t, m: s["kernel"].update(kind="rbf"),
     "no kernel": lambda s, t, m: s.pop("kernel"),
@@ -184,6 +192,17 @@ def test_a_forged_file_with_a_good_checksum_is_refused(change, kernel):
 def test_forged_frequencies_are_refused(change):
     with pytest.raises(CorruptRelease):
         file.from_bytes(resealed(build(), change))
+
+
+def test_settings_nested_without_end_are_refused():
+    def nest(settings, tensors, metadata):
+        metadata["card"] = "[" * 200_000
+
+    data = resealed(build(), nest)
+    assert file.from_bytes(data).private  # the card is for readers; the settings decide
+    deep = data.replace(b'"format":"discreet-memory"', b'"format":' + b"[" * 20 + b"]" * 20)
+    with pytest.raises(CorruptRelease):
+        file.from_bytes(deep)
 
 
 def test_resealing_alone_changes_nothing():

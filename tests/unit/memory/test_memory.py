@@ -1,4 +1,6 @@
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -196,3 +198,26 @@ def test_bad_queries_are_refused(bad):
 def test_the_repr_says_what_it_is():
     assert repr(silent()).startswith("<Memory NOT PRIVATE")
     assert "NOT" not in repr(discreet.build(KEYS, VALUES, **SPEND, scale=1.0))
+
+
+def test_sharp_logits_have_finite_answers_in_float32():
+    memory = discreet.build(KEYS, VALUES, **SPEND, scale=95.0, kernel="fourier")
+    out = memory.attend(QUERIES.astype(np.float32))
+    assert np.all(np.isfinite(out))
+    assert out.dtype == np.float32
+
+
+def test_memories_and_kernels_can_be_copied():
+    memory = silent()
+    memory.attend(torch.from_numpy(QUERIES))
+    for again in (copy.deepcopy(memory), pickle.loads(pickle.dumps(memory))):
+        np.testing.assert_array_equal(again.attend(QUERIES), memory.attend(QUERIES))
+
+
+def test_inference_mode_does_not_spoil_later_gradients():
+    memory = discreet.build(KEYS, VALUES, **SPEND, scale=5.0)
+    with torch.inference_mode():
+        memory.attend(torch.from_numpy(QUERIES))
+    queries = torch.from_numpy(QUERIES).requires_grad_()
+    memory.attend(queries).sum().backward()
+    assert torch.isfinite(queries.grad).all()

@@ -8,6 +8,7 @@ from data import unit_rows
 
 from discreet import InvalidInput
 from discreet.kernels import Fourier, Minimax
+from discreet.kernels.fourier import IntegerFrequencies
 from discreet.memory import Joint, Layout, Partial, Table, Unit
 from discreet.memory import partial as partial_module
 from discreet.privacy import Neighbours, Privacy
@@ -69,8 +70,6 @@ def test_any_chunk_size_gives_the_same_bits(monkeypatch, unit, features_at_once)
     joint = joint_of(unit)
     groups = GROUPS if unit is Unit.RECORD else None
     whole = sums(joint, slice(None), groups).sums[0]
-    if unit is Unit.RECORD:  # which way a record is clipped depends on the chunk it must fit into
-        features_at_once = max(features_at_once, 5_000)
     monkeypatch.setattr(partial_module, "_FEATURES_AT_ONCE", features_at_once)
     assert np.array_equal(sums(joint, slice(None), groups).sums[0], whole)
 
@@ -138,9 +137,11 @@ def test_partials_with_other_settings_do_not_merge():
 @pytest.mark.parametrize(
     ("keys", "values", "message"),
     [
-        (np.zeros((2, 5, 3)), np.zeros((2, 4, 4)), "shapes"),
-        (np.zeros(3), np.zeros(4), "shapes"),
-        (np.zeros((5, 3)), np.zeros((2, 5, 4)), "shapes"),
+        (np.zeros((2, 5, 3)), np.zeros((2, 4, 4)), "as many rows"),
+        (np.zeros(3), np.zeros(4), "shape"),
+        (np.zeros((5, 3)), np.zeros((2, 5, 4)), "shape"),
+        (np.ma.masked_array(np.zeros((2, 5, 3))), np.zeros((2, 5, 4)), "real numbers"),
+        (torch.zeros((2, 5, 3), dtype=torch.complex64), np.zeros((2, 5, 4)), "real numbers"),
         (np.zeros((2, 5, 0)), np.zeros((2, 5, 4)), "column"),
         (np.array([["secret"]]), np.zeros((1, 4)), "real numbers"),
         (np.array([[object()]]), np.zeros((1, 4)), "real numbers"),
@@ -184,7 +185,10 @@ def test_the_largest_sums_fit_int64():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        (np.zeros(499, int), "number of rows"),
+        (np.zeros(499, int), "each row"),
+        (["1"] * 250 + [1] * 250, "groups"),
+        (["a\0"] * 250 + ["a"] * 250, "groups"),
+        (7, "each row"),
         (np.zeros((500, 1), int), "groups"),
         (np.zeros(500), "groups"),
         (None, "groups"),
@@ -202,3 +206,25 @@ def test_groups_may_be_text():
         Partial.of([Table(KEYS, VALUES)], joint, groups=named).sums[0],
         sums(joint, slice(None), GROUPS).sums[0],
     )
+
+
+def test_messages_do_not_tell_the_number_of_rows():
+    for keys, values, groups in (
+        (KEYS[:, :137], VALUES[:, :136], None),
+        (KEYS[0, :137], VALUES[:, :137], None),
+        (KEYS[:, :137], VALUES[:, :137], np.zeros(136, int)),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            Partial.of([Table(keys, values)], joint_of(Unit.RECORD), groups=groups)
+        assert not {"137", "136"} & set(str(caught.value).replace(",", " ").split())
+
+
+def test_partials_with_other_frequencies_do_not_merge():
+    bounds = {"scale": 2.0, "key_norm": 1.0, "query_norm": 1.0}
+    plain = Fourier(3, frequencies=30, **bounds)
+    moved = plain.integer_frequencies
+    moved = IntegerFrequencies(moved.values + 1, moved.turn_bits)
+    other = Fourier(3, frequencies=30, stored=moved, **bounds)
+    assert plain == other
+    with pytest.raises(InvalidInput, match="settings"):
+        sums(joint_of(kernel=plain)).merge(sums(joint_of(kernel=other)))

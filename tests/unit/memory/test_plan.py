@@ -109,8 +109,8 @@ def test_the_mass_of_evenly_spread_rows(dim, logit):
 
 
 def test_tau_falls_with_the_width_of_values():
-    assert default_tau(3.0, 1) == 1.0
-    assert default_tau(3.0, 16) == 0.5
+    assert default_tau(4.0, 1) == 1.0
+    assert default_tau(4.0, 16) == 0.5
 
 
 @pytest.mark.parametrize("name", ["rows", "key_dim", "value_dim", "heads"])
