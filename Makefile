@@ -37,7 +37,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[plots,sklearn]'
 	touch $@
 
 $(VENV)/.tested: pyproject.toml constraints.txt | $(BIN)/python

@@ -113,7 +113,7 @@ def test_every_dependency_has_a_range_here_and_a_pin_in_the_constraints():
 
 
 def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned():
-    pinned, seen, open_requirements = pins(), {}, ["discreet[dev,plots,torch]"]
+    pinned, seen, open_requirements = pins(), {}, ["discreet[dev,plots,sklearn,torch]"]
     while open_requirements:
         requirement = Requirement(open_requirements.pop())
         key = (requirement.name, frozenset(requirement.extras))

@@ -5,6 +5,7 @@ Commands import what they need when they run, so that `discreet --help` is insta
 
 import io
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,11 +38,23 @@ def _options(
 
 
 @app.command()
-def demo() -> None:
-    """Show the noise against its theory, and what composition costs."""
+def demo(
+    picture: Annotated[
+        Path, typer.Option(help="Where to draw accuracy against ε (needs matplotlib).")
+    ] = Path("discreet-demo.png"),
+    splits: Annotated[
+        int, typer.Option(min=2, help="Random splits of the data to average over.")
+    ] = 8,
+) -> None:
+    """Build private memories of handwritten digits, and show card, accuracy and alternatives."""
     from discreet.cli.demo import show
+    from discreet.errors import DiscreetError
 
-    show()
+    try:
+        show(picture, splits=splits)
+    except DiscreetError as error:
+        typer.echo(f"discreet: {error}", err=True)
+        raise typer.Exit(2) from None
 
 
 def main() -> None:

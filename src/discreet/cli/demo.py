@@ -1,91 +1,81 @@
-"""What `discreet demo` shows: the noise against theory, and the accountant's table."""
+"""What `discreet demo` shows: private attention on digits, its card, and what else there is."""
 
-import math
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from discreet import accounting, noise
-from discreet.noise.law import IntegerLaw
-from discreet.privacy import Neighbours, Privacy
+from discreet.cli import digits
+from discreet.cli.digits import Accuracy
+from discreet.memory import Memory
+from discreet.paper.needs import Needs, attention_needs
 
-_DRAWS = 200_000
-_BAR = 48
-_DELTA = 1e-6
+_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_CARD_EPSILON = 1.0
 
 
-def show() -> None:
-    """Print both parts to the terminal."""
+def show(picture: Path, *, splits: int = digits.SPLITS) -> None:
+    """Print the card and the table, and draw the picture if matplotlib is there."""
     console = Console(highlight=False)
-    console.rule("[bold]Noise: integers, drawn exactly, from the operating system's entropy")
-    laws: list[tuple[str, IntegerLaw]] = [
-        ("Rounded Gaussian, σ = 3", noise.RoundedGaussian(sigma=3.0)),
-        ("Discrete Laplace, scale 2", noise.DiscreteLaplace(scale=2.0)),
-        (
-            "Truncated Laplace, Δ = 2, ε = 1, δ = 0.01",
-            noise.TruncatedLaplace(sensitivity=2, epsilon=1.0, delta=0.01),
-        ),
-    ]
-    for title, law in laws:
-        console.print(f"\n[bold]{title}[/bold]: {_DRAWS:,} draws, │ = theory")
-        _histogram(console, law, law.sample(_DRAWS))
+    data = digits.splits(splits)
+    memories = {epsilon: data[0].memory(epsilon) for epsilon in _EPSILONS}
+    console.rule("[bold]A private memory of 1,347 handwritten digits, and its card")
+    console.print(str(memories[_CARD_EPSILON].card), markup=False, soft_wrap=True)
     console.print()
-    console.rule("[bold]Accounting: what many releases about the same people cost together")
-    console.print(_composition_table())
-    console.print(_gaussian_table())
-    console.print(
-        "Tight accounting follows the whole privacy loss distribution of each mechanism; "
-        "the theorems only know its (ε, δ)."
+    console.rule("[bold]How well it answers: classes of images that it has never seen, no training")
+    private = [digits.private_accuracy(data, epsilon) for epsilon in _EPSILONS]
+    exact = [
+        digits.exact_accuracy(data, epsilon, memory.scale) for epsilon, memory in memories.items()
+    ]
+    dpsgd = digits.dpsgd_accuracy()
+    console.print(_table(memories, private, exact, dpsgd))
+    paper = _paper_line(_paper_needs(memories[_CARD_EPSILON]))
+    console.print(paper)
+    try:
+        from discreet.cli.picture import accuracy_against_epsilon
+    except ImportError:
+        console.print("No picture without matplotlib: pip install 'discreet[plots]'.", markup=False)
+    else:
+        accuracy_against_epsilon(picture, private=private, exact=exact, dpsgd=dpsgd, note=paper)
+        console.print(f"Picture: {picture}")
+
+
+def _table(
+    memories: dict[float, Memory],
+    private: list[Accuracy],
+    exact: list[Accuracy],
+    dpsgd: list[Accuracy],
+) -> Table:
+    table = Table(title=f"Accuracy, mean of splits ± standard error (δ = {digits.DELTA:g})")
+    for heading in ("ε", "scale", "exact attention", "private memory", "DP-SGD"):
+        table.add_column(heading, justify="right")
+    known = {each.epsilon: each for each in dpsgd}
+    for mine, truth in zip(private, exact, strict=True):
+        other = known.get(mine.epsilon)
+        table.add_row(
+            f"{mine.epsilon:g}",
+            f"{memories[mine.epsilon].scale:.3g}",
+            f"{truth.mean:.3f}",
+            f"{mine.mean:.3f} ± {mine.stderr:.3f}",
+            "" if other is None else f"{other.mean:.3f} ± {other.stderr:.3f}",
+        )
+    return table
+
+
+def _paper_needs(memory: Memory) -> Needs:
+    return attention_needs(
+        rows=digits.ROWS_HINT,
+        key_dim=memory.kernel.dim,
+        value_dim=10,
+        largest_logit=memory.kernel.largest_logit,
+        epsilon=memory.guarantee.epsilon,
+        delta=memory.guarantee.delta,
     )
 
 
-def _histogram(console: Console, law: IntegerLaw, draws: NDArray[np.int64]) -> None:
-    """Print one line per integer: how often it was drawn, and a mark where theory expects it."""
-    reach = math.ceil(2.5 * math.sqrt(law.variance))
-    values = np.arange(-reach, reach + 1)
-    expected = law.pmf(values)
-    observed = np.array([np.count_nonzero(draws == value) for value in values]) / len(draws)
-    width = max(8, min(_BAR, console.width - 24))
-    unit = width / max(expected.max(), observed.max())
-    for value, seen, theory in zip(values, observed, expected, strict=True):
-        bar = ("█" * round(seen * unit)).ljust(width + 1)
-        mark = round(theory * unit)
-        console.print(f"{value:4d} {bar[:mark]}│{bar[mark + 1 :]} {seen:.4f} / {theory:.4f}")
-    ratio = float(draws.var()) / law.variance
-    console.print(f"     variance {draws.var():.3f}, theory {law.variance:.3f} ({ratio:.3f} of it)")
-
-
-def _composition_table() -> Table:
-    """Compare the three ways to add up k truncated Laplace mechanisms."""
-    table = Table(title=f"ε of k truncated Laplace draws, δ = {_DELTA:g}")
-    for heading in ("k", "ε of each", "basic", "advanced", "tight"):
-        table.add_column(heading, justify="right")
-    for count, epsilon in ((10, 0.1), (1_000, 0.01), (100_000, 0.001)):
-        delta = _DELTA / 2 / count
-        each = Privacy(epsilon, delta, Neighbours.REPLACE)
-        mechanism = accounting.TruncatedLaplace(
-            sensitivity=1_000, epsilon=epsilon, delta=delta, neighbours=Neighbours.REPLACE
-        )
-        table.add_row(
-            f"{count:,}",
-            f"{epsilon:g}",
-            f"{accounting.basic([(each, count)]).epsilon:.4f}",
-            f"{accounting.advanced(each, count, delta_prime=_DELTA / 2).epsilon:.4f}",
-            f"{accounting.tight([(mechanism, count)], delta=_DELTA):.4f}",
-        )
-    return table
-
-
-def _gaussian_table() -> Table:
-    """Show the exact Gaussian noise for some budgets."""
-    table = Table(title="Exact Gaussian σ for sensitivity 1")
-    table.add_column("ε", justify="right")
-    deltas = (1e-5, 1e-6, 1e-9)
-    for delta in deltas:
-        table.add_column(f"δ = {delta:g}", justify="right")
-    for epsilon in (0.1, 0.5, 1.0, 4.0):
-        sigmas = (accounting.gaussian_sigma(epsilon=epsilon, delta=delta) for delta in deltas)
-        table.add_row(f"{epsilon:g}", *(f"{sigma:.4f}" for sigma in sigmas))
-    return table
+def _paper_line(needs: Needs) -> str:
+    return (
+        "The paper's construction for the same data and logits, at ε = 1: "
+        f"{needs.state_bytes:.1e} bytes of state, and {needs.rows:.0e} rows before an answer means "
+        "anything."
+    )

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 from discreet.memory.release import NOT_PRIVATE, Released
+from discreet.memory.settings import CLEAR
 from discreet.privacy import Neighbours
-
-# A denominator this many standard errors above zero is worth dividing by.
-CLEAR = 5.0
 
 
 @dataclass(frozen=True)

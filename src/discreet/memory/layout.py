@@ -15,7 +15,8 @@ from discreet import _validate
 from discreet.errors import InvalidInput
 from discreet.kernels import FEATURE_RADIUS, Kernel
 from discreet.kernels.base import Floats
-from discreet.noise import Lattice, clip_integer_rows
+from discreet.noise import Lattice
+from discreet.noise.lattice import shrink_long_rows
 from discreet.privacy import Neighbours
 
 # Sums stay below this, which leaves room for the noise in int64.
@@ -155,7 +156,7 @@ class Layout:
         weighed = np.full((len(values), self.columns), float(self.tau_units))
         if weights is not None:
             shrunk = np.rint(integers * weights[:, None]).astype(np.int64)
-            integers = clip_integer_rows(shrunk, radius=self.value_radius)
+            integers = shrink_long_rows(shrunk, self.value_radius)
             weighed[:, -1] = np.rint(self.tau_units * weights)
         weighed[:, :-1] = integers
         return weighed

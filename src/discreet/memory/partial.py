@@ -20,9 +20,9 @@ from discreet.memory.layout import Layout
 from discreet.memory.rows import Index, Table, record_ids
 from discreet.noise.entropy import Integers
 
-# So many features are computed at a time, over all heads: a few buffers of 16 MiB. As many
+# So many features are computed at a time, over all heads: a few buffers of 32 MiB. Half as many
 # entries of Gram matrices.
-_FEATURES_AT_ONCE = 2**21
+_FEATURES_AT_ONCE = 2**22
 _GRAM_ENTRIES = 2**21
 
 Advance = Callable[[int], None]

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from discreet import _validate
 from discreet.kernels import Fourier, Kernel
-from discreet.memory.card import CLEAR
 from discreet.memory.joint import Joint
 from discreet.memory.layout import Layout
 from discreet.memory.settings import (
+    CLEAR,
+    SPREAD,
     Options,
     Shape,
     explain_kernel,
@@ -29,16 +30,17 @@ class Plan:
     Attributes:
         rows: the public number of rows that it is planned for.
         scale: the one that was asked for, or recommended.
-        recommended_scale: the sharpest at which evenly spread rows still balance the error.
+        recommended_scale: the sharpest at which evenly spread rows are clear of the error.
         kernel: the feature map.
         kernel_reason: why it was chosen.
         tau: weight of the denominator.
         numerator_stderr: standard error of each entry of AV at a query of length `query_norm`.
         denominator_stderr: of D.
         rows_needed: rows at the largest logit for D to be five standard errors: fewer are noise.
-        stderr: standard error of each number of an answer if rows are spread evenly over the sphere
-            (the worst there is); infinite if there are no rows to speak of.
-        kernel_stderr: what the kernel's own error adds to that (Fourier only).
+        stderr: standard error of each number of an answer if rows are spread evenly in eight
+            directions (or d, if that is less).
+        worst_stderr: if they are spread evenly in all d directions, the worst there is.
+        kernel_stderr: what the kernel's own error adds to `stderr` (Fourier only).
         state_bytes: size of the state.
         build_flops: floating-point operations of the build.
         warning: what is wrong with the temperature, if anything.
@@ -57,6 +59,7 @@ class Plan:
     denominator_stderr: float
     rows_needed: float
     stderr: float
+    worst_stderr: float
     kernel_stderr: float
     state_bytes: int
     build_flops: float
@@ -96,12 +99,13 @@ class Plan:
     @property
     def verdict(self) -> str:
         """What the figures come to, in a sentence."""
-        tenth = self.stderr_if(attended=max(self.rows / 10, 1))
-        spread = math.hypot(self.stderr, self.kernel_stderr)
+        usual = math.hypot(self.stderr, self.kernel_stderr)
         return (
-            "If a tenth of the rows match a query, each number of its answer will be within "
-            f"±{_WITHIN * tenth:.2g} of exact attention, 95% of the time; if rows are spread "
-            f"evenly, within ±{_WITHIN * spread:.2g} (values are at most {self.value_norm:g} long)."
+            f"If rows vary in up to {SPREAD} directions, each number of an answer will be within "
+            f"±{_WITHIN * usual:.2g} of exact attention, 95% of the time; if they are spread over "
+            f"all of space, within ±{_WITHIN * self.worst_stderr:.2g}; where a tenth of all rows "
+            f"match a query, within ±{_WITHIN * self.stderr_if(attended=self.rows / 10):.2g}. "
+            f"(Values are at most {self.value_norm:g} long.)"
         )
 
 
@@ -168,12 +172,16 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
         key_norm=kernel.key_norm,
         query_norm=kernel.query_norm,
     )
-    mass = math.log(rows) + spread_mass(logit, kernel.dim) - logit
-    stderr = numerator * math.exp(-mass - logit)
+    # Of evenly spread rows, over that of as many rows at the largest logit.
+    usual, worst = (
+        rows * math.exp(spread_mass(logit, dim) - logit)
+        for dim in (min(kernel.dim, SPREAD), kernel.dim)
+    )
+    noise = numerator / math.exp(logit)
     relative = 0.0
     if isinstance(kernel, Fourier):
         typical = layout.value_norm / math.sqrt(layout.value_dim)
-        relative = kernel.error * math.sqrt(rows) * typical * math.exp(-mass)
+        relative = kernel.error * math.sqrt(rows) * typical / usual
     return Plan(
         rows=rows,
         epsilon=joint.privacy.epsilon,
@@ -186,14 +194,13 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
         value_norm=layout.value_norm,
         numerator_stderr=numerator,
         denominator_stderr=numerator / layout.real_tau,
-        rows_needed=CLEAR * numerator / layout.real_tau / math.exp(logit),
-        stderr=stderr,
+        rows_needed=CLEAR * noise / layout.real_tau,
+        stderr=noise / usual,
+        worst_stderr=noise / worst,
         kernel_stderr=relative,
         state_bytes=8 * math.prod(layout.shape),
         build_flops=_build_flops(rows, layout),
-        warning=_warning(
-            kernel, best, numerator * math.exp(-mass - logit) / layout.value_norm, rows
-        ),
+        warning=_warning(kernel, best, usual * layout.value_norm / noise, rows),
     )
 
 
@@ -207,6 +214,6 @@ def _warning(kernel: Kernel, best: float, ratio: float, rows: int) -> str | None
     if kernel.scale <= best * 1.05:
         return None
     return (
-        f"scale {kernel.scale:.4g} is too sharp for {rows:,} rows at this ε: the noise is "
-        f"{ratio:.3g} times what rows spread evenly have to say. scale={best:.3g} would do."
+        f"scale {kernel.scale:.4g} is too sharp for {rows:,} rows at this ε: what rows spread "
+        f"evenly have to say is {ratio:.2g} times the noise. scale={best:.3g} would do."
     )

@@ -21,6 +21,12 @@ from discreet.privacy import Neighbours, Privacy
 MOST_FEATURES = 4096
 FREQUENCIES = 1024
 
+# A sum this many standard errors above zero is clear of the noise.
+CLEAR = 5.0
+
+# In how many directions rows are taken to vary where nothing is known about them.
+SPREAD = 8
+
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
 
@@ -179,12 +185,13 @@ def relative_noise(multiplier: float, tau: float, value_norm: float) -> float:
 def recommended_scale(
     rows_hint: int | None, key_dim: int, *, noise: float, key_norm: float, query_norm: float
 ) -> float:
-    """Return the sharpest scale at which rows that are spread evenly still balance the error.
+    """Return the sharpest scale at which rows that are spread evenly stand clear of the error.
 
     A query's numerator has noise e^t·noise (in units of value_norm) and, with 1,024 Fourier
-    frequencies, a kernel error of up to e^t·√(rows/2048). Rows that are spread evenly over the
-    sphere have the mass rows·E[e^(t·cos)]; real rows lie closer to the queries that they matter
-    for, and have more. The largest t at which the error does not exceed that mass is recommended.
+    frequencies, a kernel error of up to e^t·√(rows/2048). Rows that are spread evenly over a sphere
+    have the mass rows·E[e^(t·cos)]. The largest t at which that is five times the error is
+    recommended. The sphere has `SPREAD` dimensions, or d if that is less: real rows lie closer to
+    the queries that they matter for than points that fill all of space.
     """
     if rows_hint is None:
         raise InvalidInput(
@@ -192,10 +199,10 @@ def recommended_scale(
             "or give a scale."
         )
     rows = _validate.whole("rows_hint", rows_hint, at_least=1)
-    error = math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
+    error = CLEAR * math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
 
     def surplus(logit: float) -> float:
-        return math.log(rows / error) + spread_mass(logit, key_dim) - logit
+        return math.log(rows / error) + spread_mass(logit, min(key_dim, SPREAD)) - logit
 
     if surplus(_LEAST_LOGIT) <= 0:
         logit = _LEAST_LOGIT

@@ -20,7 +20,7 @@ from discreet.noise.entropy import Integers
 # within it is exact in any order of summation.
 _EXACT_FLOAT = 2**53
 _LARGEST_SQUARED_NORM = 2**62
-_MOST_BITS = 1000
+_MOST_BITS = 900
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +83,15 @@ class Lattice:
             _validate.reject(
                 "norm", norm, f"1 to 2^{room - 1} units of a lattice of {self.bits} bits"
             )
-        # A row too large for int64 is first halved as often as needed, which keeps its direction.
-        largest = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
-        halvings = np.maximum(np.frexp(largest)[1] + self.bits - room, 0)
-        integers = np.rint(np.ldexp(values, self.bits - halvings)).astype(np.int64)
-        return _shrink_long_rows(integers, radius)
+        limit = 2.0 ** (room - self.bits)
+        if np.max(np.abs(values), initial=0.0) < limit:
+            scaled = values * 2.0**self.bits
+        else:
+            # A row too large for int64 is first halved as often as needed: it keeps its direction.
+            largest = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
+            halvings = np.maximum(np.frexp(largest)[1] + self.bits - room, 0)
+            scaled = np.ldexp(values, self.bits - halvings)
+        return shrink_long_rows(np.rint(scaled).astype(np.int64), radius)
 
 
 def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
@@ -105,12 +109,12 @@ def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
     limit = _coordinate_limit(rows.shape[-1])
     if np.any(rows > limit) or np.any(rows < -limit):
         raise InvalidInput(f"Expected the coordinates of rows to be at most {limit} in magnitude.")
-    return _shrink_long_rows(rows.copy(), radius)
+    return shrink_long_rows(rows.copy(), radius)
 
 
-def _shrink_long_rows(rows: Integers, radius: int) -> Integers:
-    """Shrink, in place, the rows that are longer than `radius`; the others stay as they are."""
-    squared = np.sum(rows * rows, axis=-1)
+def shrink_long_rows(rows: Integers, radius: int) -> Integers:
+    """Do what `clip_integer_rows` does, in place, for rows that are known to fit."""
+    squared = np.einsum("...i,...i->...", rows, rows)
     long = squared > radius**2
     factor = radius / np.sqrt(squared[long].astype(np.float64)) * (1 - 2.0**-48)
     rows[long] = np.trunc(rows[long] * factor[:, None]).astype(np.int64)

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet
-from discreet.cli import app
+from discreet.cli import app, digits
 
 RUNNER = CliRunner()
 
@@ -28,30 +28,56 @@ def test_no_command_shows_the_help_and_an_unknown_one_is_an_error():
     assert RUNNER.invoke(app, ["frobnicate"]).exit_code == 2
 
 
-@pytest.mark.parametrize("width", ["60", "100"])
-def test_a_poor_terminal_is_enough(width):
-    poor = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "TERM": "dumb", "COLUMNS": width}
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """What the demo prints in a poor terminal, and the picture that it draws."""
+    picture = tmp_path_factory.mktemp("demo") / "demo.png"
+    poor = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "TERM": "dumb", "COLUMNS": "90"}
     done = subprocess.run(
-        [sys.executable, "-m", "discreet", "demo"],
+        [sys.executable, "-m", "discreet", "demo", "--splits", "2", "--picture", str(picture)],
         env={**os.environ, **poor},
         capture_output=True,
         check=True,
         text=True,
     )
-    bars = [line for line in done.stdout.splitlines() if " / " in line]
-    assert len(bars) > 30
-    assert max(len(line) for line in bars) <= int(width)
+    return done.stdout, picture
 
 
-def test_demo_shows_noise_and_accounts():
-    result = RUNNER.invoke(app, ["demo"])
-    assert result.exit_code == 0
+def test_the_demo_shows_card_accuracy_and_alternatives(shown):
+    text, picture = shown
     for part in (
-        "Rounded Gaussian",
-        "Discrete Laplace",
-        "Truncated Laplace",
-        "1.4145",
-        "1.8035",
-        "4.2247",
+        "protects",
+        "guarantee",
+        "1,350",
+        "exact attention",
+        "DP-SGD",
+        "bytes of",
+        str(picture),
     ):
-        assert part in result.output
+        assert part in text
+    for each in digits.dpsgd_accuracy():
+        assert f"{each.mean:.3f}" in text
+    assert "NOT PRIVATE" not in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_needs_no_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "discreet.cli.picture", None)
+    result = RUNNER.invoke(app, ["demo", "--splits", "2", "--picture", str(tmp_path / "no.png")])
+    assert result.exit_code == 0
+    assert "discreet[plots]" in result.output
+    assert not (tmp_path / "no.png").exists()
+
+
+def test_without_the_digits_the_demo_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    result = RUNNER.invoke(app, ["demo"])
+    assert result.exit_code == 2
+    assert "discreet[sklearn]" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_every_one_hot_value_has_the_public_norm():
+    split = digits.splits(1)[0]
+    norms = (split.values**2).sum(axis=1)
+    assert norms == pytest.approx(digits.VALUE_NORM**2)

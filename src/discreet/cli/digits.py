@@ -1,0 +1,116 @@
+"""Private attention on handwritten digits: no training, one memory for each ε.
+
+Each test image attends to the private training images; the value of a row is its class, one-hot
+less 0.1, so that the ten numbers of an answer are votes. Temperature, τ and features are `build`'s
+own, from ε, δ, a public number of rows and dimensions.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+from discreet.memory import Memory, build, oracle
+from discreet.noise import Entropy
+
+Floats = NDArray[np.float64]
+
+DELTA = 1e-5
+SPLITS = 8
+ROWS_HINT = 1350  # three quarters of the data set, whose size is public
+VALUE_NORM = math.sqrt(0.9)  # of every one-hot vector less 0.1, whatever the class
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Mean accuracy over splits, and its standard error."""
+
+    epsilon: float
+    mean: float
+    stderr: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test images of one split, with classes."""
+
+    keys: Floats
+    values: Floats
+    queries: Floats
+    classes: NDArray[np.int64]
+
+    def accuracy(self, answers: Floats) -> float:
+        """Return how often the largest vote is right."""
+        return float(np.mean(np.argmax(answers, axis=1) == self.classes))
+
+    def memory(self, epsilon: float, *, entropy: Entropy | None = None) -> Memory:
+        """Return a memory of the training images."""
+        return build(
+            self.keys,
+            self.values,
+            epsilon=epsilon,
+            delta=DELTA,
+            value_norm=VALUE_NORM,
+            rows_hint=ROWS_HINT,
+            entropy=entropy,
+        )
+
+
+def splits(count: int = SPLITS) -> list[Split]:
+    """Return the digits, unit-normalised, in several random splits with a quarter for tests."""
+    try:
+        from sklearn.datasets import load_digits
+        from sklearn.model_selection import train_test_split
+    except ImportError:
+        raise DiscreetError(
+            "The digits come with scikit-learn: pip install 'discreet[sklearn]'."
+        ) from None
+    images, classes = load_digits(return_X_y=True)
+    keys = images / 16 - 0.5
+    keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+    values = np.eye(10)[classes] - 0.1
+    made = []
+    for seed in range(count):
+        train, test = train_test_split(np.arange(len(keys)), test_size=0.25, random_state=seed)
+        made.append(Split(keys[train], values[train], keys[test], classes[test]))
+    return made
+
+
+def private_accuracy(
+    data: list[Split], epsilon: float, *, entropy: Entropy | None = None
+) -> Accuracy:
+    """Return the accuracy of private memories, one for each split."""
+    memories = (each.memory(epsilon, entropy=entropy) for each in data)
+    return _mean(
+        epsilon,
+        [
+            each.accuracy(memory.attend(each.queries))
+            for each, memory in zip(data, memories, strict=True)
+        ],
+    )
+
+
+def exact_accuracy(data: list[Split], epsilon: float, scale: float) -> Accuracy:
+    """Return the accuracy of exact attention at the same temperature. NOT PRIVATE."""
+    answers = [
+        each.accuracy(oracle.attention(each.queries, each.keys, each.values, scale=scale))
+        for each in data
+    ]
+    return _mean(epsilon, answers)
+
+
+def dpsgd_accuracy() -> list[Accuracy]:
+    """Return what DP-SGD reaches, as `benchmarks/dpsgd.py` measured it."""
+    stored = json.loads(resources.files("discreet.cli").joinpath("dpsgd.json").read_text())
+    return [
+        Accuracy(each["epsilon"], each["accuracy"], each["stderr"]) for each in stored["results"]
+    ]
+
+
+def _mean(epsilon: float, accuracies: list[float]) -> Accuracy:
+    spread = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies))
+    return Accuracy(epsilon, float(np.mean(accuracies)), spread)
