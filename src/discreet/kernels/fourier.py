@@ -26,7 +26,7 @@ PUBLIC_SEED = 0
 # cos and sin are tabulated at 2^12 angles; that moves a weight by about 1e-5 of the largest.
 _TABLE_BITS = 12
 
-# So many keys are mapped at a time that their angles stay in the processor's cache.
+# So many keys are looked up at a time that their angles stay in the processor's cache.
 _BLOCK = 128
 
 # |Σ z·f| stays below 2^52, so a projection is exact and one more addition can round it.
@@ -148,18 +148,17 @@ class Fourier(Kernel):
         return np.empty((rows, self.features))
 
     def _fill(self, integers: Integers, out: Floats) -> None:
-        for start in range(0, len(integers), _BLOCK):
-            self._fill_block(integers[start : start + _BLOCK], out[start : start + _BLOCK])
-
-    def _fill_block(self, integers: Integers, out: Floats) -> None:
         # Exact in any order of summation: by Cauchy-Schwarz Σ|z·f| ≤ ‖z‖·‖f‖ ≤ 2^52.
         angles = integers.astype(np.float64) @ self._float_frequencies
-        # Adding this constant rounds an angle to the table's grid and leaves its index in the last
-        # bits of the number; ties go to even.
-        angles += 1.5 * 2.0 ** (52 + self._turn_bits - _TABLE_BITS)
-        index = angles.view(np.int64)
-        index &= 2**_TABLE_BITS - 1
-        np.take(self._table, index, mode="clip", out=out.view(np.complex128))
+        pairs = out.view(np.complex128)
+        for start in range(0, len(angles), _BLOCK):
+            block = angles[start : start + _BLOCK]
+            # Adding this constant rounds an angle to the table's grid and leaves its index in the
+            # last bits of the number; ties go to even.
+            block += 1.5 * 2.0 ** (52 + self._turn_bits - _TABLE_BITS)
+            index = block.view(np.int64)
+            index &= 2**_TABLE_BITS - 1
+            np.take(self._table, index, mode="clip", out=pairs[start : start + _BLOCK])
 
     def _weights(self, integers: Integers) -> Floats:
         """Return e^((‖x‖² - t)/2), at most one."""
