@@ -114,8 +114,8 @@ def plain_build(
         state[0] += part.sum(0)
         state[1 : DIM + 1] += columns @ part
         state[DIM + 1 :] += (columns[parents] * columns[variables]) @ part
-    factors = torch.from_numpy(kernel.readout(np.ones((kernel.features, 1)))).float()
-    return state * factors
+    ones = kernel.readouts(np.ones((1, kernel.features, 1)))
+    return state * torch.from_numpy(np.concatenate([part[0, 0] for part in ones])).float()[:, None]
 
 
 def builds(counts: list[int]) -> list[dict[str, float]]:

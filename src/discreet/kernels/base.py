@@ -8,6 +8,7 @@ batch and at any position. Queries are public: they are mapped in floating point
 
 import abc
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
@@ -35,6 +36,9 @@ KEY_RESOLUTION = 22
 SHRINK = 1 - 2.0**-40
 
 _LEAST_LOGIT, LARGEST_LOGIT = 1e-9, 100.0
+
+# More than float32 adds to the squared length of a vector of length one.
+_LENGTH_ROUNDING = 1e-5
 
 _LEAST_NORM, _LARGEST_NORM = 1e-30, 1e30  # within float32, too
 
@@ -64,7 +68,7 @@ class Kernel(abc.ABC):
         scale: logit = scale·⟨q, k⟩.
         key_norm: bound on ‖k‖₂; public, enforced by clipping.
         query_norm: bound on ‖q‖₂; public, enforced by clipping.
-        grows: whether `query_basis` leaves out a factor e^(‖y‖²/2) of the balanced query y.
+        grows: whether `read` leaves out a factor e^(‖y‖²/2) of the balanced query y.
     """
 
     kind: ClassVar[str]
@@ -159,16 +163,23 @@ class Kernel(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def query_basis(self, queries: Any) -> Any:  # noqa: ANN401 (numpy or torch)
-        """Return functions of clipped queries, shape (m, d) to (m, r), in their dtype.
+    def readouts(self, state: Floats) -> list[Floats]:
+        """Return a state, shape (heads, r, c), in the parts that `read` multiplies queries with.
 
-        φ(q)·S = query_basis(q)·readout(S), times e^(‖y‖²/2) where `grows`: what does not depend on
-        the query is done once, in the readout, and what is common to all features is done last.
+        What does not depend on the query is done here, once.
         """
 
     @abc.abstractmethod
-    def readout(self, state: Floats) -> Floats:
-        """Return what a state, shape (..., r, c), is to be multiplied as; see `query_basis`."""
+    def read(self, queries: Any, readouts: Sequence[Any]) -> Any:  # noqa: ANN401 (numpy or torch)
+        """Return φ(q)·S, but for the factor that `grows` speaks of, in the queries' dtype.
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            readouts: of the state, where and in which dtype the queries are.
+
+        Returns:
+            Shape (heads, m, c).
+        """
 
     @abc.abstractmethod
     def query_norms(self, squared: Any) -> Any:  # noqa: ANN401
@@ -205,6 +216,9 @@ class Kernel(abc.ABC):
     def clip_queries(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
         """Shrink each query that is longer than `query_norm` to that length.
 
+        A query that is longer by less than rounding stays as it is: queries are public, and their
+        length changes no guarantee.
+
         Args:
             queries: numpy or torch, floats, shape (..., d); any finite size.
 
@@ -213,12 +227,12 @@ class Kernel(abc.ABC):
         """
         xp = array_api_compat.array_namespace(queries)
         with np.errstate(over="ignore", invalid="ignore"):
-            relative = queries * (1 / self.query_norm)
+            relative = queries if self.query_norm == 1 else queries * (1 / self.query_norm)
             squared = xp.sum(relative * relative, axis=-1, keepdims=True)
-        if math.prod(squared.shape) == 0 or bool((longest := xp.max(squared)) <= 1):
+        if 0 in squared.shape or bool(xp.max(squared) <= 1 + _LENGTH_ROUNDING):
             return queries, squared
         one = self._placed.get("one", queries, lambda: np.ones(1))
-        if not bool(longest < math.inf):
+        if not bool(xp.all(squared < math.inf)):
             if not bool(xp.all(xp.isfinite(queries))):
                 raise InvalidInput("Expected queries to have no NaN and no infinity.")
             # A square overflowed. Dividing by the largest coordinate keeps the direction.

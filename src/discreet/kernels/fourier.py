@@ -6,6 +6,7 @@ for each frequency: the norm is known exactly, whatever the frequencies are.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -175,17 +176,17 @@ class Fourier(Kernel):
         turn = self.key_norm / self.query_norm * 2 * math.pi
         return np.ldexp(self._float_frequencies, self.key_lattice.bits - self._turn_bits) * turn
 
-    def query_basis(self, queries: Any) -> Any:  # noqa: ANN401
-        """Return all cosines, then all sines, of clipped queries: shape (m, d) to (m, r)."""
+    def readouts(self, state: Floats) -> list[Floats]:
+        """Return the parts of all cosines and of all sines, over √frequencies."""
+        root = 1 / math.sqrt(self.frequencies)
+        return [np.ascontiguousarray(state[:, wave::2]) * root for wave in (0, 1)]
+
+    def read(self, queries: Any, readouts: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Return φ(q)·S over e^(‖y‖²/2): (heads, m, d), clipped, to (heads, m, c)."""
         xp = array_api_compat.array_namespace(queries)
         frequencies = self._placed.get("frequencies", queries, lambda: self._query_frequencies)
         angles = queries @ frequencies
-        return xp.concat([xp.cos(angles), xp.sin(angles)], axis=-1)
-
-    def readout(self, state: Floats) -> Floats:
-        """Return the state over √frequencies, the rows of all cosines before those of all sines."""
-        waves = np.concatenate([state[..., 0::2, :], state[..., 1::2, :]], axis=-2)
-        return waves * (1 / math.sqrt(self.frequencies))
+        return xp.cos(angles) @ readouts[0] + xp.sin(angles) @ readouts[1]
 
     def query_norms(self, squared: Any) -> Any:  # noqa: ANN401
         """Return ‖φ(q)‖ = e^(‖y‖²/2), given squared lengths in units of query_norm."""

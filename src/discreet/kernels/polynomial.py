@@ -7,6 +7,7 @@ the same with y and the sign of c. By the multinomial theorem ‖φ'(k)‖² = �
 
 import abc
 import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -179,20 +180,38 @@ class Polynomial(Kernel):
             for degree, coefficient in enumerate(self.coefficients)
         ]
 
-    def query_basis(self, queries: Any) -> Any:  # noqa: ANN401
-        """Return the monomials of clipped queries: shape (m, d) to (m, r), in their dtype."""
+    def readouts(self, state: Floats) -> list[Floats]:
+        """Return the parts of each degree, times sign(c)·√(|c|·|α|!/α!), as (heads, c, count)."""
+        roots = self._monomials.inverse_root_factorials()
+        parts = np.split(state, np.cumsum([len(root) for root in roots])[:-1], axis=1)
+        return [
+            np.ascontiguousarray((part * root[:, None]).swapaxes(1, 2))
+            * math.copysign(math.sqrt(abs(c) * math.factorial(degree)), c)
+            for degree, (part, root, c) in enumerate(
+                zip(parts, roots, self.coefficients, strict=True)
+            )
+        ]
+
+    def read(self, queries: Any, readouts: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Return φ(q)·S: (heads, m, d), clipped, to (heads, m, c)."""
         xp = array_api_compat.array_namespace(queries)
+        heads, count, dim = queries.shape
         # Side by side for each coordinate: a parent is then copied as one piece, which is several
         # times faster than a gather along the last axis.
-        turned = xp.reshape(xp.permute_dims(queries * self._query_factor, (1, 0)), (-1,))
-        columns = xp.reshape(turned, (self.dim, -1))
-        blocks = [xp.ones_like(columns[:1]), columns][: self._degree + 1]
-        for degree in range(2, self._degree + 1):
-            parents, variables = self._indices(degree, columns)
-            blocks.append(
-                xp.take(blocks[-1], parents, axis=0) * xp.take(columns, variables, axis=0)
-            )
-        return xp.permute_dims(xp.concat(blocks, axis=0), (1, 0))
+        turned = xp.reshape(
+            xp.permute_dims(queries * self._query_factor, (2, 0, 1)), (dim * heads * count,)
+        )
+        columns = block = xp.reshape(turned, (dim, heads * count))
+        total = readouts[0]
+        for degree, readout in enumerate(readouts[1:], start=1):
+            if degree > 1:
+                parents, variables = self._indices(degree, columns)
+                block = xp.take(block, parents, axis=0) * xp.take(columns, variables, axis=0)
+            by_head = xp.reshape(block, (block.shape[0], heads, count))
+            total = total + readout @ xp.permute_dims(by_head, (1, 0, 2))
+        if len(readouts) == 1:  # a constant, the same for every query
+            total = xp.broadcast_to(total, (heads, total.shape[1], count))
+        return xp.permute_dims(total, (0, 2, 1))
 
     def _indices(self, degree: int, like: Any) -> tuple[Any, Any]:  # noqa: ANN401
         """Return the parents and variables of the monomials of one degree, where `like` lives."""
@@ -201,16 +220,6 @@ class Polynomial(Kernel):
             self._placed.get(f"parents {degree}", like, lambda: step.parents),
             self._placed.get(f"variables {degree}", like, lambda: step.variables),
         )
-
-    def readout(self, state: Floats) -> Floats:
-        """Return the state times sign(c)·√(|c|·|α|!/α!), row by row."""
-        factors = [
-            math.copysign(math.sqrt(abs(c) * math.factorial(degree)), c) * root
-            for degree, (c, root) in enumerate(
-                zip(self.coefficients, self._monomials.inverse_root_factorials(), strict=True)
-            )
-        ]
-        return state * np.concatenate(factors)[:, None]
 
     def query_norms(self, squared: Any) -> Any:  # noqa: ANN401
         """Return ‖φ(q)‖ = √Σ|c_j|·‖y‖^2j, given squared lengths in units of query_norm."""

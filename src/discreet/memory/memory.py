@@ -111,18 +111,20 @@ class Memory:
         """
         flat = Queries.of(queries, self._released.layout)
         xp, (rows, squared) = flat.xp, self.kernel.clip_queries(flat.rows)
-        growth = self._growth(xp, squared)
-        sums = self._sums(xp, rows, growth)
-        den = self._clamped(xp, growth, sums[..., -1:])
+        # Numerators and denominators share a factor, which is left out.
+        sums = self._reduced_sums(xp, rows)
+        den = self._clamped(xp, squared, sums[..., -1:])
         out = sums[..., :-1] / den
-        one = self._placed.get("one", out, lambda: np.ones(1))
-        relative = out * (1 / self._released.layout.value_norm)
+        norm = self._released.layout.value_norm
+        relative = out if norm == 1 else out * (1 / norm)
         length = xp.sum(relative * relative, axis=-1, keepdims=True)
+        one = self._placed.get("one", out, lambda: np.ones(1))
         inside = out / xp.sqrt(xp.maximum(length, one))
         if not stderr:
             return flat.back(inside)
+        noise = self._noise(squared) / self._factor(xp, squared) / den
         spread = xp.sqrt(1 + (inside / self._released.layout.real_tau) ** 2)
-        return flat.back(inside), flat.back(self._noise(squared) / den * spread)
+        return flat.back(inside), flat.back(noise * spread)
 
     def sums(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
         """Return AV, shape (..., d_v), and D, shape (...), before normalisation and clamping.
@@ -131,7 +133,8 @@ class Memory:
         """
         flat = Queries.of(queries, self._released.layout)
         rows, squared = self.kernel.clip_queries(flat.rows)
-        sums = flat.back(self._sums(flat.xp, rows, self._growth(flat.xp, squared)))
+        reduced = self._reduced_sums(flat.xp, rows)
+        sums = flat.back(reduced * self._factor(flat.xp, squared))
         return sums[..., :-1], sums[..., -1]
 
     def sums_stderr(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
@@ -151,44 +154,43 @@ class Memory:
         """Return the standard error of a numerator: σ·‖φ(q)‖."""
         return self.kernel.query_norms(squared) * self._deviation
 
-    def _growth(self, xp: Any, squared: Any) -> Any:  # noqa: ANN401
-        """Return e^(s·t/2) for squared lengths s, in units of query_norm."""
-        return xp.exp(squared * (self.kernel.largest_logit / 2))
+    def _factor(self, xp: Any, squared: Any) -> Any:  # noqa: ANN401
+        """Return what `_reduced_sums` leaves out: e^(s·t/2) for squared lengths s, or one."""
+        exponent = self.kernel.largest_logit / 2 if self.kernel.grows else 0.0
+        return xp.exp(squared * exponent)
 
-    def _sums(self, xp: Any, rows: Any, growth: Any) -> Any:  # noqa: ANN401
-        """Return numerators and denominators: (heads, m, d), clipped, to (heads, m, d_v + 1)."""
-        readout = self._placed.get("readout", rows, self._readout)
-        heads, count, _ = rows.shape
-        at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * heads), 1)
-        pieces = [
-            xp.matmul(self._basis(xp, rows[:, start : start + at_once]), readout)
-            for start in range(0, max(count, 1), at_once)
+    def _reduced_sums(self, xp: Any, rows: Any) -> Any:  # noqa: ANN401
+        """Return numerators and denominators over `_factor`: (heads, m, d) to (..., d_v + 1)."""
+        readouts = [
+            self._placed.get(f"readout {index}", rows, part.view)
+            for index, part in enumerate(self._readouts)
         ]
-        sums = pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=1)
-        return sums * growth if self.kernel.grows else sums
+        at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * rows.shape[0]), 1)
+        pieces = [
+            self.kernel.read(rows[:, start : start + at_once], readouts)
+            for start in range(0, max(rows.shape[1], 1), at_once)
+        ]
+        return pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=1)
 
-    def _basis(self, xp: Any, rows: Any) -> Any:  # noqa: ANN401
-        heads, _, dim = rows.shape
-        basis = self.kernel.query_basis(xp.reshape(rows, (-1, dim)))
-        return xp.reshape(basis, (heads, -1, basis.shape[-1]))
-
-    def _readout(self) -> NDArray[np.float64]:
-        """Return the state in real units, τ divided out, as `query_basis` wants it."""
+    @cached_property
+    def _readouts(self) -> list[NDArray[np.float64]]:
+        """The state in real units, τ divided out, as the kernel reads it."""
         layout = self._released.layout
-        real = self._released.state * layout.real_unit
+        real = self._released.state.astype(np.float64) * layout.real_unit
         real[:, -1] /= layout.real_tau
-        return self.kernel.readout(np.ascontiguousarray(real.swapaxes(1, 2)))
+        return self.kernel.readouts(np.asarray(real.swapaxes(1, 2)))
 
-    def _clamped(self, xp: Any, growth: Any, den: Any) -> Any:  # noqa: ANN401
-        """Return denominators within what n rows can give: n·e^-z to n·e^z, z = scale·‖k‖·‖q‖.
+    def _clamped(self, xp: Any, squared: Any, den: Any) -> Any:  # noqa: ANN401
+        """Return denominators (over `_factor`) within what n rows can give: n·e^-t to n·e^t.
 
         The number of rows is public, or estimated from the noisy state.
         """
-        # z = t·√s ≤ t·(1 + s)/2, which has a derivative at zero, too.
-        edge = math.exp(self.kernel.largest_logit / 2)
+        edge = math.exp(self.kernel.largest_logit)
         low = self._placed.get("least", den, lambda: self._mass[0][:, None, None] / edge)
         high = self._placed.get("most", den, lambda: self._mass[1][:, None, None] * edge)
-        return xp.minimum(xp.maximum(den, low / growth), high * growth)
+        if self.kernel.grows:
+            low = low / self._factor(xp, squared)
+        return xp.minimum(xp.maximum(den, low), high)
 
     @cached_property
     def _mass(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -199,6 +201,6 @@ class Memory:
         heads = self._released.layout.head_count
         origin, nothing = np.zeros((heads, 1, self.kernel.dim)), np.zeros((heads, 1, 1))
         xp = array_api_compat.array_namespace(origin)
-        estimate = self._sums(xp, origin, nothing + 1)[:, 0, -1]
+        estimate = self._reduced_sums(xp, origin)[:, 0, -1]
         margin = _CERTAIN * self._noise(nothing)[:, 0, 0] / self._released.layout.real_tau
         return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)

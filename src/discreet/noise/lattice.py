@@ -187,7 +187,7 @@ def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     array = np.asarray(values)
     if array.dtype.kind not in "iufb":
         _validate.reject(f"{name}.dtype", array.dtype, "real numbers")
-    array = array.astype(np.float64)
+    array = array.astype(np.float64, copy=False)
     if not np.all(np.isfinite(array)):
         raise InvalidInput(f"Expected {name} to have no NaN and no infinity.")
     return array

@@ -53,7 +53,7 @@ def test_the_error_is_the_standard_deviation_over_seeds():
         kernel = Fourier(32, frequencies=32, seed=seed, **BOUNDS)
         mapped = kernel.key_features(key[None])
         growth = np.exp(kernel.largest_logit / 2)
-        basis = kernel.query_basis(query[None]) @ kernel.readout(np.eye(64)) * growth
+        basis = kernel.read(query[None, None], kernel.readouts(np.eye(64)[None]))[0] * growth
         weights.append(float(basis[0] @ mapped.features[0] * mapped.weights[0] / kernel.unit))
     largest = np.exp(kernel.largest_logit)
     assert np.mean(weights) == pytest.approx(np.exp(2 * key @ query), abs=0.03 * largest)

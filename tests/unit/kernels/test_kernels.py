@@ -48,7 +48,12 @@ def query_features(kernel, queries):
     """φ(q), in the order of the state's features."""
     clipped, squared = kernel.clip_queries(queries)
     growth = np.exp(squared * kernel.largest_logit / 2) if kernel.grows else 1.0
-    return kernel.query_basis(clipped) @ kernel.readout(np.eye(kernel.features)) * growth
+    return kernel.read(clipped[None], everything(kernel))[0] * growth
+
+
+def everything(kernel):
+    """The readouts of a state that gives back each feature."""
+    return kernel.readouts(np.eye(kernel.features)[None])
 
 
 def key_features(kernel, keys):
@@ -149,8 +154,8 @@ def test_long_queries_are_clipped(kernel):
 def test_torch_answers_like_numpy(kernel):
     queries = unit_rows(9, kernel.dim) * kernel.query_norm * 1.3
     clipped, squared = kernel.clip_queries(torch.from_numpy(queries))
-    theirs = kernel.query_basis(clipped)
-    ours = kernel.query_basis(kernel.clip_queries(queries)[0])
+    theirs = kernel.read(clipped[None], [torch.from_numpy(part) for part in everything(kernel)])
+    ours = kernel.read(kernel.clip_queries(queries)[0][None], everything(kernel))
     np.testing.assert_allclose(theirs.numpy(), ours, rtol=1e-12, atol=1e-14)
     assert theirs.dtype == torch.float64
     np.testing.assert_allclose(
@@ -232,9 +237,10 @@ def test_constants_made_in_inference_mode_are_not_used_outside(kernel):
     if fresh.features == 1:
         return  # a constant has no gradient
     queries = torch.from_numpy(unit_rows(3, kernel.dim) * kernel.query_norm * 2)
+    readouts = [torch.from_numpy(part) for part in everything(fresh)]
     with torch.inference_mode():
-        fresh.query_basis(fresh.clip_queries(queries)[0])
+        fresh.read(fresh.clip_queries(queries)[0][None], readouts)
     queries.requires_grad_()
     clipped, _ = fresh.clip_queries(queries)
-    fresh.query_basis(clipped).sum().backward()
+    fresh.read(clipped[None], readouts).sum().backward()
     assert torch.isfinite(queries.grad).all()
