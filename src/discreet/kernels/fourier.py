@@ -149,15 +149,19 @@ class Fourier(Kernel):
         return np.empty((rows, self.features))
 
     def _fill(self, integers: Integers, out: Floats) -> None:
+        # Angles are computed in the second half of the result's own memory, and looked up from the
+        # first row on: what is written never reaches an angle that is still needed.
+        flat = out.reshape(-1)
+        angles = flat[len(flat) // 2 :].reshape(len(integers), self.frequencies)
         # Exact in any order of summation: by Cauchy-Schwarz Σ|z·f| ≤ ‖z‖·‖f‖ ≤ 2^52.
-        angles = integers.astype(np.float64) @ self._float_frequencies
+        np.matmul(integers.astype(np.float64), self._float_frequencies, out=angles)
         pairs = out.view(np.complex128)
+        # Adding this constant rounds an angle to the table's grid and leaves its index in the last
+        # bits of the number; ties go to even.
+        shift = 1.5 * 2.0 ** (52 + self._turn_bits - _TABLE_BITS)
         for start in range(0, len(angles), _BLOCK):
-            block = angles[start : start + _BLOCK]
-            # Adding this constant rounds an angle to the table's grid and leaves its index in the
-            # last bits of the number; ties go to even.
-            block += 1.5 * 2.0 ** (52 + self._turn_bits - _TABLE_BITS)
-            index = block.view(np.int64)
+            rounded = angles[start : start + _BLOCK] + shift
+            index = rounded.view(np.int64)
             index &= 2**_TABLE_BITS - 1
             np.take(self._table, index, mode="clip", out=pairs[start : start + _BLOCK])
 
