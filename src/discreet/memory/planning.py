@@ -9,7 +9,6 @@ from discreet.memory.joint import Joint
 from discreet.memory.layout import Layout
 from discreet.memory.settings import (
     CLEAR,
-    SPREAD,
     Options,
     Shape,
     explain_kernel,
@@ -17,6 +16,7 @@ from discreet.memory.settings import (
     relative_noise,
     settle,
     spread_mass,
+    usual_directions,
 )
 from discreet.privacy import Neighbours
 
@@ -37,7 +37,7 @@ class Plan:
         numerator_stderr: standard error of each entry of AV at a query of length `query_norm`.
         denominator_stderr: of D.
         rows_needed: rows at the largest logit for D to be five standard errors: fewer are noise.
-        stderr: standard error of each number of an answer if rows are spread evenly in eight
+        stderr: standard error of each number of an answer if rows are spread evenly in 2·√d
             directions (or d, if that is less).
         worst_stderr: if they are spread evenly in all d directions, the worst there is.
         kernel_stderr: what the kernel's own error adds to `stderr` (Fourier only).
@@ -101,9 +101,9 @@ class Plan:
         """What the figures come to, in a sentence."""
         usual = math.hypot(self.stderr, self.kernel_stderr)
         return (
-            f"If rows vary in up to {SPREAD} directions, each number of an answer will be within "
-            f"±{_WITHIN * usual:.2g} of exact attention, 95% of the time; if they are spread over "
-            f"all of space, within ±{_WITHIN * self.worst_stderr:.2g}; where a tenth of all rows "
+            f"If rows vary in up to {usual_directions(self.kernel.dim):.0f} directions, each "
+            f"number of an answer will be within ±{_WITHIN * usual:.2g} of exact attention, 95% of "
+            f"the time; if they are spread over all of space, within ±{_WITHIN * self.worst_stderr:.2g}; where a tenth of all rows "
             f"match a query, within ±{_WITHIN * self.stderr_if(attended=self.rows / 10):.2g}. "
             f"(Values are at most {self.value_norm:g} long.)"
         )
@@ -175,7 +175,7 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
     # Of evenly spread rows, over that of as many rows at the largest logit.
     usual, worst = (
         rows * math.exp(spread_mass(logit, dim) - logit)
-        for dim in (min(kernel.dim, SPREAD), kernel.dim)
+        for dim in (usual_directions(kernel.dim), kernel.dim)
     )
     noise = numerator / math.exp(logit)
     relative = 0.0

@@ -24,8 +24,8 @@ FREQUENCIES = 1024
 # A sum this many standard errors above zero is clear of the noise.
 CLEAR = 5.0
 
-# In how many directions rows are taken to vary where nothing is known about them.
-SPREAD = 8
+# At the recommended temperature rows have so many times the mass of the error.
+_BALANCE = 2.0
 
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
@@ -189,9 +189,9 @@ def recommended_scale(
 
     A query's numerator has noise e^t·noise (in units of value_norm) and, with 1,024 Fourier
     frequencies, a kernel error of up to e^t·√(rows/2048). Rows that are spread evenly over a sphere
-    have the mass rows·E[e^(t·cos)]. The largest t at which that is five times the error is
-    recommended. The sphere has `SPREAD` dimensions, or d if that is less: real rows lie closer to
-    the queries that they matter for than points that fill all of space.
+    have the mass rows·E[e^(t·cos)]. The largest t at which that is twice the error is recommended.
+    The sphere has `usual_directions` dimensions: real rows lie closer to the queries that they
+    matter for than points that fill all of space.
     """
     if rows_hint is None:
         raise InvalidInput(
@@ -199,10 +199,11 @@ def recommended_scale(
             "or give a scale."
         )
     rows = _validate.whole("rows_hint", rows_hint, at_least=1)
-    error = CLEAR * math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
+    error = _BALANCE * math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
+    directions = usual_directions(key_dim)
 
     def surplus(logit: float) -> float:
-        return math.log(rows / error) + spread_mass(logit, min(key_dim, SPREAD)) - logit
+        return math.log(rows / error) + spread_mass(logit, directions) - logit
 
     if surplus(_LEAST_LOGIT) <= 0:
         logit = _LEAST_LOGIT
@@ -214,7 +215,15 @@ def recommended_scale(
     return float(f"{logit / (key_norm * query_norm):.3g}")
 
 
-def spread_mass(logit: float, dim: int) -> float:
+def usual_directions(dim: int) -> float:
+    """Return in how many directions rows are taken to vary where nothing is known about them.
+
+    A guess, and the only one: 2·√d, or d if that is less.
+    """
+    return min(float(dim), 2 * math.sqrt(dim))
+
+
+def spread_mass(logit: float, dim: float) -> float:
     """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere."""
     order = dim / 2 - 1
     bessel = float(special.ive(order, logit))
