@@ -99,13 +99,19 @@ class Plan:
     @property
     def verdict(self) -> str:
         """What the figures come to, in a sentence."""
-        usual = math.hypot(self.stderr, self.kernel_stderr)
+        usual, worst, matched = (
+            f"±{_WITHIN * error:.2g}"
+            for error in (
+                math.hypot(self.stderr, self.kernel_stderr),
+                self.worst_stderr,
+                self.stderr_if(attended=self.rows / 10),
+            )
+        )
         return (
             f"If rows vary in up to {usual_directions(self.kernel.dim):.0f} directions, each "
-            f"number of an answer will be within ±{_WITHIN * usual:.2g} of exact attention, 95% of "
-            f"the time; if they are spread over all of space, within ±{_WITHIN * self.worst_stderr:.2g}; where a tenth of all rows "
-            f"match a query, within ±{_WITHIN * self.stderr_if(attended=self.rows / 10):.2g}. "
-            f"(Values are at most {self.value_norm:g} long.)"
+            f"number of an answer will be within {usual} of exact attention, 95% of the time; if "
+            f"they are spread over all of space, within {worst}; where a tenth of all rows match "
+            f"a query, within {matched}. (Values are at most {self.value_norm:g} long.)"
         )
 
 
