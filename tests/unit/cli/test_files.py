@@ -1,0 +1,218 @@
+"""Commands that read and write files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from data import unit_rows
+from typer.testing import CliRunner
+
+import discreet
+from discreet.cli import app
+
+RUNNER = CliRunner()
+SPEND = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("keys.npy", unit_rows(400, 5))
+    np.save("values.npy", unit_rows(400, 3, seed=1))
+    np.save("queries.npy", unit_rows(7, 5, seed=2).astype(np.float32))
+    np.save("groups.npy", np.arange(400) // 4)
+    return tmp_path
+
+
+def run(*arguments):
+    return RUNNER.invoke(app, [str(each) for each in arguments])
+
+
+def build(*extra, output="memory.safetensors"):
+    return run("build", "keys.npy", "values.npy", "-o", output, *SPEND, "--scale", "1.5", *extra)
+
+
+def test_build_attend_and_card(folder):
+    result = build("--groups", "groups.npy", "--group-rows", "2")
+    assert result.exit_code == 0, result.output
+    assert "one record" in result.output
+    memory = discreet.load("memory.safetensors")
+    assert memory.scale == 1.5
+    assert memory.guarantee.unit == "record"
+    assert run("attend", "memory.safetensors", "queries.npy", "-o", "out.npy").exit_code == 0
+    out, error = memory.attend(np.load("queries.npy"), stderr=True)
+    assert np.load("out.npy").dtype == np.float32
+    np.testing.assert_array_equal(np.load("out.npy"), out)
+    run("attend", "memory.safetensors", "queries.npy", "-o", "out.npz", "--stderr")
+    with np.load("out.npz") as both:
+        np.testing.assert_array_equal(both["stderr"], error)
+    assert "protects" in run("card", "memory.safetensors").output
+    facts = json.loads(run("card", "memory.safetensors", "--json").output)
+    assert facts == memory.card.to_dict()
+
+
+def test_plan_as_a_page_and_as_json():
+    arguments = ["plan", "--rows", "5000", "--key-dim", "16", "--value-dim", "8", *SPEND]
+    made = discreet.plan(rows=5000, key_dim=16, value_dim=8, epsilon=1.0, delta=1e-6)
+    assert made.verdict in run(*arguments).output
+    facts = json.loads(run(*arguments, "--json").output)
+    assert facts["recommended_scale"] == made.recommended_scale
+    assert facts["verdict"] == made.verdict
+
+
+def test_a_file_is_replaced_only_by_force(folder):
+    assert build().exit_code == 0
+    before = (folder / "memory.safetensors").read_bytes()
+    again = build()
+    assert again.exit_code == 2
+    assert "--force" in again.output
+    assert (folder / "memory.safetensors").read_bytes() == before
+    assert build("--force").exit_code == 0
+    assert (folder / "memory.safetensors").read_bytes() != before
+
+
+def saved(path, array):
+    with path.open("wb") as file:
+        np.save(file, array, allow_pickle=True)
+
+
+def zipped(path):
+    with path.open("wb") as file:
+        np.savez(file, a=np.zeros(3))
+
+
+def damaged(name):
+    """Write a file that is not what it should be."""
+    good = np.lib.format.magic(1, 0)
+    makers = {
+        "text": lambda path: path.write_text("1,2,3\n"),
+        "empty": lambda path: path.write_bytes(b""),
+        "directory": lambda path: path.mkdir(),
+        "missing": lambda path: None,
+        "npz": zipped,
+        "objects": lambda path: saved(path, np.array([{}], dtype=object)),
+        "words": lambda path: saved(path, np.full((400, 5), "a")),
+        "complex": lambda path: saved(path, np.zeros((400, 5), dtype=complex)),
+        "dates": lambda path: saved(path, np.zeros((400, 5), dtype="M8[s]")),
+        "nan": lambda path: saved(path, np.full((400, 5), np.nan)),
+        "infinity": lambda path: saved(path, np.full((400, 5), np.inf)),
+        "fewer rows": lambda path: saved(path, np.zeros((399, 5))),
+        "one axis": lambda path: saved(path, np.zeros(400)),
+        "no columns": lambda path: saved(path, np.zeros((400, 0))),
+        "number": lambda path: saved(path, np.zeros(())),
+        "magic only": lambda path: path.write_bytes(good),
+        "huge header": lambda path: path.write_bytes(good + b"\xff\xff" + b"{" * 65535),
+        "bad header": lambda path: path.write_bytes(good + b"\x10\x00{'descr': __imp"),
+        "cut short": lambda path: path.write_bytes(
+            good
+            + b"\x46\x00{'descr': '<f8', 'fortran_order': False, 'shape': (400, 5), }".ljust(70)
+        ),
+        "huge shape": lambda path: path.write_bytes(
+            good
+            + b"\x46\x00{'descr': '<f8', 'fortran_order': False, 'shape': (9"
+            + b"9" * 15
+            + b"), }"
+        ),
+        "zeros": lambda path: path.write_bytes(bytes(5000)),
+        "noise": lambda path: path.write_bytes(np.random.default_rng(0).bytes(5000)),
+    }
+    return makers[name]
+
+
+KINDS = [
+    "text", "empty", "directory", "missing", "npz", "objects", "words", "complex", "dates", "nan",
+    "infinity", "fewer rows", "one axis", "no columns", "number", "magic only", "huge header",
+    "bad header", "cut short", "huge shape", "zeros", "noise",
+]  # fmt: skip
+
+
+def assert_refused(result, folder, before):
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    assert "Usage" in result.output or len(result.output.strip().splitlines()) == 1
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("which", ["keys.npy", "values.npy", "groups.npy"])
+def test_bad_inputs_of_a_build_are_refused_in_one_sentence(folder, kind, which):
+    (folder / which).unlink()
+    damaged(kind)(folder / which)
+    before = sorted(os.listdir(folder))
+    assert_refused(build("--groups", "groups.npy"), folder, before)
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != "fewer rows"])
+def test_bad_queries_are_refused_in_one_sentence(folder, kind):
+    build()
+    (folder / "queries.npy").unlink()
+    damaged(kind)(folder / "queries.npy")
+    before = sorted(os.listdir(folder))
+    result = run("attend", "memory.safetensors", "queries.npy", "-o", "out.npy")
+    assert_refused(result, folder, before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_a_memory_is_refused_in_one_sentence(folder, kind):
+    damaged(kind)(folder / "memory.safetensors")
+    before = sorted(os.listdir(folder))
+    assert_refused(run("card", "memory.safetensors"), folder, before)
+    result = run("attend", "memory.safetensors", "queries.npy", "-o", "out.npy")
+    assert_refused(result, folder, before)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--epsilon", "-1"),
+        ("--epsilon", "0"),
+        ("--epsilon", "nan"),
+        ("--epsilon", "many"),
+        ("--delta", "1"),
+        ("--delta", "0"),
+        ("--neighbours", "none"),
+        ("--scale", "0"),
+        ("--scale", "1e9"),
+        ("--kernel", "rbf"),
+        ("--key-norm", "-1"),
+        ("--query-norm", "0"),
+        ("--value-norm", "inf"),
+        ("--group-rows", "2"),
+        ("--rows-hint", "0"),
+        ("--rows-hint", "some"),
+        ("--frobnicate",),
+    ],
+)
+def test_bad_options_are_refused(folder, arguments):
+    assert_refused(build(*arguments), folder, sorted(os.listdir(folder)))
+
+
+@pytest.mark.parametrize("output", [".", "no/such/folder/memory.safetensors"])
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(folder, output):
+    assert_refused(build(output=output), folder, sorted(os.listdir(folder)))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("delay", [0.2, 0.7, 1.2])
+def test_a_build_that_is_stopped_leaves_nothing(folder, sent, delay):
+    rows = unit_rows(300_000, 16).astype(np.float32)
+    for name in ("keys.npy", "values.npy"):
+        np.save(name, rows)
+    before = sorted(os.listdir(folder))
+    command = ["build", "keys.npy", "values.npy", "-o", "memory.safetensors", *SPEND]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "discreet", *command, "--scale", "5", "--kernel", "fourier"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(delay)
+    process.send_signal(sent)
+    _, errors = process.communicate(timeout=60)
+    assert sorted(os.listdir(folder)) == before
+    assert process.returncode in ((-9,) if sent == signal.SIGKILL else (130, -2, 1))
+    assert b"Traceback" not in errors or delay < 0.5  # before the command line runs, Python's own
