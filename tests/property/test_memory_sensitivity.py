@@ -14,11 +14,17 @@ from discreet.memory import Joint, Layout, Partial, Table, Unit, records
 from discreet.privacy import Neighbours, Privacy
 
 BOUNDS = {"scale": 1.5, "key_norm": 2.0, "query_norm": 0.5}
+UNIT = {"scale": 1.0, "key_norm": 1.0, "query_norm": 1.0}
 KERNELS = {
     "taylor": Taylor(2, degree=2, **BOUNDS),
     "minimax": Minimax(2, degree=3, **BOUNDS),
     "fourier": Fourier(2, frequencies=20, **BOUNDS),
     "signed": Minimax(2, degree=2, stored=(1.0, 0.9, -0.2), **BOUNDS),
+    "positive, with a negative coefficient": Minimax(
+        2, degree=3, stored=(1.0, 0.8, 0.0, -0.7), **UNIT
+    ),
+    "negative in the middle": Minimax(2, degree=2, stored=(1.0, -0.9, 0.3), **UNIT),
+    "barely positive": Taylor(2, degree=1, **UNIT | {"scale": 1 - 1e-9}),
 }
 SPECIAL = st.sampled_from([0.0, 1.0, -1.0, 1e-200, 1e300, -1e300, 0.49999, 2.0])
 NUMBERS = st.one_of(SPECIAL, st.floats(-3, 3))

@@ -16,7 +16,6 @@ from discreet.errors import InvalidInput
 from discreet.kernels import FEATURE_RADIUS, Kernel
 from discreet.kernels.base import Floats
 from discreet.noise import Lattice
-from discreet.noise.lattice import shrink_long_rows
 from discreet.privacy import Neighbours
 
 # Sums stay below this, which leaves room for the noise in int64.
@@ -155,10 +154,11 @@ class Layout:
         integers = self.lattice.clip_rows(values, norm=self.value_norm)
         weighed = np.full((len(values), self.columns), float(self.tau_units))
         if weights is not None:
-            shrunk = np.rint(integers * weights[:, None]).astype(np.int64)
-            integers = shrink_long_rows(shrunk, self.value_radius)
+            # Rounding never carries a whole number times at most one beyond that number.
+            np.rint(integers * weights[:, None], out=weighed[:, :-1])
             weighed[:, -1] = np.rint(self.tau_units * weights)
-        weighed[:, :-1] = integers
+        else:
+            weighed[:, :-1] = integers
         return weighed
 
     def check_rows(self, rows: int) -> None:

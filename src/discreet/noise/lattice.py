@@ -91,7 +91,7 @@ class Lattice:
             largest = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
             halvings = np.maximum(np.frexp(largest)[1] + self.bits - room, 0)
             scaled = np.ldexp(values, self.bits - halvings)
-        return shrink_long_rows(np.rint(scaled).astype(np.int64), radius)
+        return _shrink_long_rows(np.rint(scaled).astype(np.int64), radius)
 
 
 def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
@@ -109,10 +109,10 @@ def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
     limit = _coordinate_limit(rows.shape[-1])
     if np.any(rows > limit) or np.any(rows < -limit):
         raise InvalidInput(f"Expected the coordinates of rows to be at most {limit} in magnitude.")
-    return shrink_long_rows(rows.copy(), radius)
+    return _shrink_long_rows(rows.copy(), radius)
 
 
-def shrink_long_rows(rows: Integers, radius: int) -> Integers:
+def _shrink_long_rows(rows: Integers, radius: int) -> Integers:
     """Do what `clip_integer_rows` does, in place, for rows that are known to fit."""
     squared = np.einsum("...i,...i->...", rows, rows)
     long = squared > radius**2

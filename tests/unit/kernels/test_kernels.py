@@ -18,6 +18,7 @@ from discreet.kernels import FEATURE_RADIUS, Fourier, Minimax, Taylor
 # Bounds that differ from each other and from one, so that a forgotten factor shows.
 BOUNDS = {"scale": 0.7, "key_norm": 3.0, "query_norm": 0.4}
 
+UNIT = {"scale": 1.0, "key_norm": 1.0, "query_norm": 1.0}
 KERNELS = {
     "taylor": Taylor(5, degree=3, **BOUNDS),
     "taylor of odd degree that is not positive": Taylor(
@@ -27,6 +28,11 @@ KERNELS = {
     "minimax": Minimax(5, degree=2, **BOUNDS),
     "minimax with eps_s": Minimax(3, eps_s=0.001, **BOUNDS),
     "fourier": Fourier(5, frequencies=64, **BOUNDS),
+    "positive, with a negative coefficient": Minimax(
+        5, degree=3, stored=(1.0, 0.8, 0.0, -0.7), **UNIT
+    ),
+    "negative in the middle": Minimax(5, degree=2, stored=(1.0, -0.9, 0.3), **UNIT),
+    "barely positive": Taylor(5, degree=1, **UNIT | {"scale": 1 - 1e-9}),
     "fourier, not a square": Fourier(7, frequencies=37, **BOUNDS),
     "fourier in one dimension": Fourier(1, frequencies=3, **BOUNDS),
 }

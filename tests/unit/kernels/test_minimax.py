@@ -85,3 +85,20 @@ def test_a_negative_coefficient_is_carried_by_the_query():
     logits = rows @ rows.T
     np.testing.assert_allclose(basis @ features.T, 1 + 0.9 * logits - 0.2 * logits**2, atol=1e-3)
     assert kernel.least_inner < -(2**31)
+
+
+def test_a_negative_coefficient_counts_with_its_size_and_forbids_the_smaller_bound():
+    """Positive on the interval, so that nothing but the sign of a coefficient can tell."""
+    stored = (1.0, 0.9, -0.3)
+    kernel = Minimax(2, degree=2, scale=0.5, key_norm=1.0, query_norm=1.0, stored=stored)
+    assert math.isfinite(kernel.error)
+    assert kernel.bound**2 == pytest.approx(1 + 0.9 * 0.5 + 0.3 * 0.25, rel=1e-9)
+    assert kernel.least_inner == -(2**32)
+    keys = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    features = kernel.key_features(keys).features
+    assert np.all((features**2).sum(axis=1) <= 2**32)
+
+
+def test_positive_kernels_leave_room_for_rounding():
+    kernel = on(1.0, 3)
+    assert kernel.least_inner == -math.ceil(2**16 * math.sqrt(kernel.features))

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ from data import unit_rows
 import discreet
 from discreet import InvalidInput
 from discreet.accounting import gaussian_epsilon, gaussian_sigma
-from discreet.kernels import FEATURE_RADIUS, Fourier, Minimax
+from discreet.kernels import FEATURE_RADIUS, Fourier, Minimax, Taylor
 from discreet.memory import Options, Shape, settle
 from discreet.testing import Seeded, Silent
 
@@ -290,3 +291,27 @@ def test_arrays_passed_by_mistake_are_not_shown():
         with pytest.raises(InvalidInput) as caught:
             call()
         assert "123" not in str(caught.value)
+
+
+def test_every_head_and_layer_has_noise_of_its_own():
+    """Noise that two heads shared would cancel in their difference."""
+    keys, values = np.zeros((3, 20, 4)), np.zeros((3, 20, 3))
+    layers = [(keys, values), (keys, values)]
+    for source in (Seeded(1), None):
+        memories = discreet.build_many(layers, **SPEND, scale=1.0, entropy=source)
+        noise = [
+            (memory.released.state[head] - memory.released.state[head].mean()).ravel()
+            for memory in memories
+            for head in range(3)
+        ]
+        correlations = np.corrcoef(noise)[np.triu_indices(6, 1)]
+        # The rows of one layer are the same in every head: only the noise differs.
+        differences = [(a - b).std() for a, b in itertools.pairwise(noise)]
+        assert min(differences) > memories[0].released.sigma
+        assert np.abs(correlations).max() < 0.9
+
+
+def test_a_kernel_for_other_keys_is_refused():
+    box = Taylor.on_box(4, upper=0.5, eps_s=0.05)
+    with pytest.raises(InvalidInput, match="nonnegative"):
+        build(kernel=box, scale=None, key_norm=box.key_norm, query_norm=box.query_norm)

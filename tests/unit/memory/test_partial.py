@@ -228,3 +228,11 @@ def test_partials_with_other_frequencies_do_not_merge():
     assert plain == other
     with pytest.raises(InvalidInput, match="settings"):
         sums(joint_of(kernel=plain)).merge(sums(joint_of(kernel=other)))
+
+
+def test_chunks_with_ids_of_several_types_do_not_merge():
+    joint = joint_of(Unit.RECORD)
+    numbers = sums(joint, slice(0, 100), np.arange(500))
+    texts = sums(joint, slice(100, 200), np.array([str(i) for i in range(500)]))
+    with pytest.raises(InvalidInput, match="one type"):
+        numbers.merge(texts)
