@@ -58,6 +58,9 @@ def test_the_number_of_rows_is_there_only_where_it_is_public():
     assert build(neighbours="replace").card.to_dict()["rows"] == 50
     grouped = build(neighbours="replace", groups=np.arange(50) // 5, group_rows=2.0)
     assert grouped.card.to_dict()["rows"] is None
+    assert grouped.card.to_dict()["rows_hint"] is None
+    assert build(neighbours="add_remove").card.to_dict()["rows_hint"] is None
+    assert build(neighbours="replace").card.to_dict()["rows_hint"] == 50
     assert "number of records is public" in str(grouped.card)
     assert "at most 2 row(s)" in str(grouped.card)
 

@@ -1,5 +1,6 @@
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -222,6 +223,26 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         build().save(path)
     assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["memory.safetensors"]
+
+
+def test_a_file_is_exchanged_in_one_step(tmp_path, monkeypatch):
+    """Until the last moment the old file is the whole old file."""
+    path = tmp_path / "memory.safetensors"
+    build().save(path)
+    before = path.read_bytes()
+    seen = []
+
+    def exchange(part, target):
+        seen.append((target.read_bytes(), part.read_bytes()))
+        raise OSError("stopped")
+
+    monkeypatch.setattr(pathlib.Path, "replace", exchange)
+    with pytest.raises(OSError, match="stopped"):
+        build().save(path)
+    [(old, new)] = seen
+    assert old == before == path.read_bytes()
+    assert file.from_bytes(new).private
     assert os.listdir(tmp_path) == ["memory.safetensors"]
 
 

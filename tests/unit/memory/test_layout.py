@@ -28,7 +28,7 @@ def layout(**options):
 def test_weighed_values_never_exceed_their_radius(seed, weight):
     """At a coarse lattice a weight just below one rounds half of the coordinates back up."""
     each = layout()
-    values = unit_rows(20, 64, seed=seed) * 5
+    values = np.abs(unit_rows(20, 64, seed=seed)) * 5
     weighed = each.weigh(values, np.full(20, weight))
     assert np.all((weighed[:, :-1] ** 2).sum(axis=1) <= each.value_radius**2)
     assert np.all((weighed[:, -1] >= 0) & (weighed[:, -1] <= each.tau_units))
