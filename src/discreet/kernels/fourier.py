@@ -28,7 +28,7 @@ PUBLIC_SEED = 0
 _TABLE_BITS = 12
 
 # So many keys are looked up at a time that their angles stay in the processor's cache.
-_BLOCK = 128
+_BLOCK = 32
 
 # |Σ z·f| stays below 2^52, so a projection is exact and one more addition can round it.
 _LARGEST_PROJECTION = 2.0**52
@@ -159,9 +159,10 @@ class Fourier(Kernel):
         # Adding this constant rounds an angle to the table's grid and leaves its index in the last
         # bits of the number; ties go to even.
         shift = 1.5 * 2.0 ** (52 + self._turn_bits - _TABLE_BITS)
+        buffer = np.empty((_BLOCK, self.frequencies))
         for start in range(0, len(angles), _BLOCK):
-            rounded = angles[start : start + _BLOCK] + shift
-            index = rounded.view(np.int64)
+            block = angles[start : start + _BLOCK]
+            index = np.add(block, shift, out=buffer[: len(block)]).view(np.int64)
             index &= 2**_TABLE_BITS - 1
             np.take(self._table, index, mode="clip", out=pairs[start : start + _BLOCK])
 
