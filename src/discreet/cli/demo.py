@@ -32,11 +32,24 @@ def show(picture: Path, *, splits: int = digits.SPLITS) -> None:
     paper = _paper_line(_paper_needs(memories[_CARD_EPSILON]))
     console.print(paper)
     try:
-        from discreet.cli.picture import accuracy_against_epsilon
+        from discreet.cli.pictures import Curve, accuracy_against_epsilon, save
     except ImportError:
         console.print("No picture without matplotlib: pip install 'discreet[plots]'.", markup=False)
     else:
-        accuracy_against_epsilon(picture, private=private, exact=exact, dpsgd=dpsgd, note=paper)
+        curves = [
+            Curve(
+                [each.epsilon for each in points],
+                [each.mean for each in points],
+                [each.stderr for each in points],
+            )
+            for points in (private, exact, dpsgd)
+        ]
+        save(
+            accuracy_against_epsilon(
+                private=curves[0], exact=curves[1], dpsgd=curves[2], delta=digits.DELTA
+            ),
+            picture,
+        )
         console.print(f"Picture: {picture}")
 
 

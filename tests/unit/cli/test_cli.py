@@ -62,7 +62,7 @@ def test_the_demo_shows_card_accuracy_and_alternatives(shown):
 
 
 def test_the_demo_needs_no_matplotlib(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "discreet.cli.picture", None)
+    monkeypatch.setitem(sys.modules, "discreet.cli.pictures", None)
     result = RUNNER.invoke(app, ["demo", "--splits", "2", "--picture", str(tmp_path / "no.png")])
     assert result.exit_code == 0
     assert "discreet[plots]" in result.output

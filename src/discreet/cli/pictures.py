@@ -1,0 +1,312 @@
+"""Pictures in one style. Needs the extra `plots`.
+
+Functions take plain numbers and return a figure; `save` writes it and `data_uri` puts it in a page.
+Curves differ in line and marker as well as in colour, and the colours (Okabe and Ito's) can be told
+apart by colour-blind people. Figures are narrow, so that their letters are legible on a phone.
+"""
+
+import base64
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from numpy.typing import ArrayLike
+
+from discreet.errors import InvalidInput
+
+OWNERS_EYES = "For the owner's eyes: exact answers are not private."
+
+# Standard errors that hold 95% of the time.
+WITHIN = 1.96
+
+_INK, _FAINT, _PAPER = "#222222", "#d0d0d0", "#ffffff"
+_BLUE, _ORANGE, _GREEN = "#0072b2", "#d55e00", "#009e73"
+# What each colour becomes in a page that is dark.
+_AT_NIGHT = {
+    _INK: "#e6e6e6",
+    _FAINT: "#4a4a4a",
+    _BLUE: "#56b4e9",
+    _ORANGE: "#ff9e57",
+    _GREEN: "#3ddbab",
+}
+Place = Literal["lower right", "upper right", "upper left", "best"]
+
+_WIDTH = 5.6  # inches
+_MOST_POINTS = 300
+_SUFFIXES = (".png", ".svg")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points to draw, with the standard error of each y if it was measured."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    stderr: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a curve is told from others, with and without colour."""
+
+    line: str
+    marker: str
+    colour: str
+
+
+_FIRST = Look("-", "o", _BLUE)
+_SECOND = Look("--", "s", _INK)
+_THIRD = Look(":", "^", _ORANGE)
+_FOURTH = Look("-.", "D", _GREEN)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG or SVG, as the suffix says."""
+    check_suffix(path)
+    figure.savefig(path, dpi=160, metadata=_no_metadata(path.suffix.lower()))
+
+
+def check_suffix(path: Path) -> None:
+    """Raise `InvalidInput` if `save` cannot write such a file."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InvalidInput(f"Expected a picture to end in .png or .svg, got {path.name}.")
+
+
+def as_svg(figure: Figure) -> str:
+    """Return an SVG without background, in colours that follow the page into the dark."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", transparent=True, metadata=_no_metadata(".svg"))
+    text = file.getvalue()
+    text = text[text.index("<svg") :]  # neither a prolog nor the address of a document type
+    for number, day in enumerate(_AT_NIGHT):
+        text = text.replace(day, f"var(--c{number})")
+    return text.replace("<defs>", f"<style>{_colours()}</style><defs>", 1)
+
+
+def data_uri(figure: Figure) -> str:
+    """Return the SVG as an address for `<img src>`: nothing is fetched."""
+    return "data:image/svg+xml;base64," + base64.b64encode(as_svg(figure).encode()).decode()
+
+
+def accuracy_against_epsilon(
+    *, private: Curve, exact: Curve, dpsgd: Curve | None = None, delta: float
+) -> Figure:
+    """Return the accuracy of private and exact attention and of DP-SGD, over ε."""
+    figure, axes = _figure(height=4.2, title="Accuracy on images never seen")
+    _draw(axes, exact, "exact attention (not private)", _SECOND)
+    _draw(axes, private, "private memory, no training", _FIRST)
+    if dpsgd is not None:
+        _draw(axes, dpsgd, "DP-SGD, tuned on the test set", _THIRD)
+    _ticks(axes, private.x)
+    axes.set_xlabel(f"ε (δ = {delta:g}, one image added or removed)")
+    axes.set_ylabel(f"accuracy (bars: ±{WITHIN} standard errors)")
+    axes.set_ylim(top=1.0)
+    _legend(axes, "lower right")
+    return figure
+
+
+def exact_against_private(
+    exact: ArrayLike, private: ArrayLike, stderr: ArrayLike, *, banner: str = OWNERS_EYES
+) -> Figure:
+    """Return private numbers over exact ones, with their standard errors. NOT PRIVATE.
+
+    Args:
+        exact: answers of exact attention, any shape.
+        private: answers of a memory, of the same shape.
+        stderr: their standard errors, likewise.
+        banner: what is written above the picture.
+    """
+    truth, mine, spread = (np.ravel(np.asarray(each)) for each in (exact, private, stderr))
+    if len(truth) == 0:
+        raise InvalidInput("Expected at least one number to draw, got none.")
+    within = np.mean(np.abs(mine - truth) <= WITHIN * spread)
+    # Evenly chosen from all, so that every query and every number has its turn.
+    count = min(len(truth), _MOST_POINTS)
+    chosen = np.unique(np.linspace(0, len(truth) - 1, count).round().astype(int))
+    figure, axes = _figure(height=5.4, title="Private answers against exact ones")
+    axes.set_title(
+        f"{within:.1%} of {len(truth):,} numbers are within their bars"
+        + (f" ({len(chosen)} are drawn)" if len(chosen) < len(truth) else ""),
+        fontsize=9,
+        color=_INK,
+        loc="left",
+    )
+    axes.errorbar(
+        truth[chosen],
+        mine[chosen],
+        yerr=WITHIN * spread[chosen],
+        linestyle="none",
+        marker="o",
+        markersize=3,
+        color=_BLUE,
+        elinewidth=0.7,
+        alpha=0.6,
+        label=f"a number of an answer, ±{WITHIN} standard errors",
+    )
+    ends = [float(truth[chosen].min()), float(truth[chosen].max())]
+    axes.plot(ends, ends, linestyle="--", color=_INK, linewidth=1.4, label="equal", zorder=3)
+    axes.set_xlabel("exact attention")
+    axes.set_ylabel("private memory")
+    _legend(axes, "upper left")
+    figure.supxlabel(banner, fontsize=11, weight="bold", color=_ORANGE)
+    return figure
+
+
+def noise_by_level(
+    levels: Sequence[int],
+    stderr: Sequence[float],
+    *,
+    label: str = "one node",
+    reference: tuple[str, float] | None = None,
+) -> Figure:
+    """Return the noise of a segment tree's nodes, and what a query adds up on its way down.
+
+    Args:
+        levels: 1 for the two children of the root, and so on.
+        stderr: standard error of a node of each level; a query reads one of each.
+        label: what a node is.
+        reference: a name and a standard error to compare with.
+    """
+    figure, axes = _figure(height=4.2, title="Noise in the paper's tree")
+    total = [math.sqrt(sum(each**2 for each in stderr[: k + 1])) for k in range(len(stderr))]
+    _draw(axes, Curve(levels, stderr), label, _SECOND)
+    _draw(axes, Curve(levels, total), "a query: all nodes down to this level", _FIRST)
+    _by_ratios(axes)
+    if reference is not None:
+        name, value = reference
+        axes.axhline(value, linestyle=":", color=_ORANGE, linewidth=2, label=name)
+    axes.annotate(
+        f"{total[-1]:.3g}",
+        (levels[-1], total[-1]),
+        xytext=(0, 7),
+        textcoords="offset points",
+        ha="center",
+        color=_INK,
+    )
+    axes.margins(y=0.15)
+    axes.set_xticks(list(levels))
+    axes.set_xlabel("level (1: halves of the data; the last: leaves)")
+    axes.set_ylabel("standard error of the noise")
+    _legend(axes, "best")
+    return figure
+
+
+def error_against_epsilon_and_rows(
+    *,
+    predicted_by_epsilon: Curve,
+    measured_by_epsilon: Curve,
+    predicted_by_rows: Curve,
+    measured_by_rows: Curve,
+    fixed: tuple[str, str] = ("", ""),
+) -> Figure:
+    """Return the error of answers, predicted as lines and measured as points, over ε and over n.
+
+    Args:
+        predicted_by_epsilon: what `plan` says.
+        measured_by_epsilon: root mean square of private less exact answers.
+        predicted_by_rows: likewise.
+        measured_by_rows: likewise.
+        fixed: what does not change in the first panel, and in the second.
+    """
+    figure = _blank(height=6.6, title="Error of answers, foretold and found")
+    panels = figure.subplots(2, 1)
+    sides = (
+        (predicted_by_epsilon, measured_by_epsilon, "ε", fixed[0]),
+        (predicted_by_rows, measured_by_rows, "rows n", fixed[1]),
+    )
+    for axes, (predicted, measured, name, constant) in zip(panels, sides, strict=True):
+        _dress(axes)
+        _draw(axes, predicted, "predicted by plan", Look("-", "", _INK))
+        _draw(axes, measured, f"measured (±{WITHIN} standard errors)", Look("none", "o", _BLUE))
+        _ticks(axes, measured.x)
+        _by_ratios(axes)
+        axes.set_xlabel(", ".join(filter(None, (name, constant))))
+        axes.set_ylabel("error of a number")
+    _legend(panels[0], "upper right")
+    return figure
+
+
+def _blank(*, height: float, title: str) -> Figure:
+    room = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(_WIDTH, height), layout=room, facecolor=_PAPER)
+    FigureCanvasAgg(figure)
+    figure.suptitle(title, fontsize=12, weight="bold", color=_INK, x=0.02, ha="left")
+    return figure
+
+
+def _figure(*, height: float, title: str) -> tuple[Figure, Axes]:
+    figure = _blank(height=height, title=title)
+    axes = figure.subplots()
+    _dress(axes)
+    return figure, axes
+
+
+def _dress(axes: Axes) -> None:
+    """Give axes the common look."""
+    axes.grid(visible=True, color=_FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=_INK, labelsize=9.5, which="both")
+    for text in (axes.xaxis.label, axes.yaxis.label):
+        text.set(color=_INK, fontsize=10)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(_INK)
+
+
+def _draw(axes: Axes, curve: Curve, label: str, look: Look) -> None:
+    spread = None if curve.stderr is None else [WITHIN * each for each in curve.stderr]
+    axes.errorbar(
+        curve.x,
+        curve.y,
+        yerr=spread,
+        label=label,
+        linestyle=look.line,
+        marker=look.marker,
+        color=look.colour,
+        markersize=5.5,
+        linewidth=1.6,
+        elinewidth=1.2,
+        capsize=3,
+    )
+
+
+def _ticks(axes: Axes, x: Sequence[float]) -> None:
+    """Space x by ratios, with a tick for each value that was tried."""
+    axes.set_xscale("log")
+    axes.set_xticks(list(x), [f"{each:,.6g}" for each in x])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _by_ratios(axes: Axes) -> None:
+    """Space y by ratios, in plain numbers."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.3g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _legend(axes: Axes, place: Place) -> None:
+    legend = axes.legend(loc=place, fontsize=9, frameon=False, labelcolor=_INK)
+    legend.set_zorder(4)
+
+
+def _no_metadata(suffix: str) -> dict[str, None]:
+    names = ("Creator", "Date", "Format", "Type") if suffix == ".svg" else ("Software",)
+    return dict.fromkeys(names)
+
+
+def _colours() -> str:
+    """Return a style sheet that names the colours, for the day and for the night."""
+    by_day = "".join(f"--c{number}:{day};" for number, day in enumerate(_AT_NIGHT))
+    by_night = "".join(f"--c{n}:{night};" for n, night in enumerate(_AT_NIGHT.values()))
+    return f":root{{{by_day}}}@media (prefers-color-scheme:dark){{:root{{{by_night}}}}}"

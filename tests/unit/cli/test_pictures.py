@@ -1,0 +1,138 @@
+"""Pictures: what is drawn is what was given, and nothing of matplotlib's own state changes."""
+
+import base64
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from discreet.cli import pictures
+from discreet.cli.pictures import Curve
+from discreet.errors import InvalidInput
+
+EPSILONS = [0.5, 1.0, 2.0]
+
+
+def scatter(count=1000, *, sigmas=1.0):
+    rng = np.random.default_rng(0)
+    exact = rng.normal(size=(count // 4, 4))
+    stderr = np.full(exact.shape, 0.1)
+    return pictures.exact_against_private(
+        exact, exact + sigmas * stderr * rng.normal(size=exact.shape), stderr
+    )
+
+
+def errors():
+    return pictures.error_against_epsilon_and_rows(
+        predicted_by_epsilon=Curve(EPSILONS, [0.4, 0.2, 0.1]),
+        measured_by_epsilon=Curve(EPSILONS, [0.41, 0.19, 0.1], [0.01, 0.01, 0.01]),
+        predicted_by_rows=Curve([100, 200], [0.4, 0.2]),
+        measured_by_rows=Curve([100, 200], [0.41, 0.19], [0.01, 0.01]),
+        fixed=("n = 1,347", "ε = 1"),
+    )
+
+
+def accuracy():
+    curve = Curve(EPSILONS, [0.5, 0.7, 0.8], [0.01, 0.01, 0.01])
+    return pictures.accuracy_against_epsilon(
+        private=curve, exact=Curve(EPSILONS, [0.9, 0.9, 0.9]), dpsgd=curve, delta=1e-5
+    )
+
+
+def levels():
+    return pictures.noise_by_level([1, 2, 3, 4], [3.0] * 4, reference=("the memory", 1.0))
+
+
+ALL = [scatter, errors, accuracy, levels]
+
+
+def words(figure):
+    """Return everything that is written on a figure."""
+    from matplotlib.text import Text
+
+    return "\n".join(each.get_text() for each in figure.findobj(Text))
+
+
+@pytest.mark.parametrize("draw", ALL)
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".PNG"])
+def test_a_picture_is_saved_as_its_suffix_says(draw, suffix, tmp_path):
+    path = tmp_path / f"picture{suffix}"
+    pictures.save(draw(), path)
+    start = path.read_bytes()[:5]
+    assert start == (b"<?xml" if suffix == ".svg" else b"\x89PNG\r")
+
+
+@pytest.mark.parametrize("name", ["picture.pdf", "picture", "picture.html"])
+def test_other_suffixes_are_refused_in_a_sentence(name, tmp_path):
+    with pytest.raises(InvalidInput, match=r"\.png or \.svg"):
+        pictures.save(levels(), tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_a_picture_for_a_page_fetches_nothing_and_follows_it_into_the_dark(draw):
+    kind, _, encoded = pictures.data_uri(draw()).partition(",")
+    assert kind == "data:image/svg+xml;base64"
+    text = base64.b64decode(encoded).decode()
+    ElementTree.fromstring(text)
+    assert text.replace("http://www.w3.org/", "").count("http") == 0
+    assert "prefers-color-scheme:dark" in text
+    assert all(f"var(--c{number})" in text for number in (0, 1))
+    assert "#222222" not in text.partition("</style>")[2]
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_curves_are_told_apart_without_colour(draw):
+    for axes in draw().axes:
+        looks = [
+            (line.get_linestyle(), line.get_marker())
+            for line in axes.get_lines()
+            if line.get_marker() not in ("_", "|") and not line.get_label().startswith("_child")
+        ]
+        assert len(looks) == len(set(looks))
+
+
+def test_the_share_within_the_bars_is_of_all_numbers():
+    assert "95.0% of 1,000 numbers" in words(scatter())
+    assert "65.4% of 1,000 numbers" in words(scatter(sigmas=2.0))
+    assert "100.0% of 1,000 numbers" in words(scatter(sigmas=0.0))
+    assert "are drawn" not in words(scatter(200))
+
+
+def test_few_points_are_drawn_and_from_all_over():
+    exact = np.arange(5000.0)
+    figure = pictures.exact_against_private(exact, exact, np.ones(5000))
+    [drawn] = [line for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 2]
+    x = np.asarray(drawn.get_xdata())
+    assert 200 <= len(x) <= 300
+    assert x[0] == 0
+    assert x[-1] == 4999
+    assert np.diff(x).max() < 2 * np.diff(x).min()
+
+
+def test_whoever_sees_exact_answers_reads_that_they_are_not_private():
+    assert pictures.OWNERS_EYES in words(scatter())
+    public = pictures.exact_against_private([0.1], [0.2], [0.1], banner="These data are public.")
+    assert "These data are public." in words(public)
+
+
+def test_nothing_to_draw_is_refused():
+    with pytest.raises(InvalidInput, match="at least one"):
+        pictures.exact_against_private([], [], [])
+
+
+def test_a_query_adds_up_the_variances_of_its_nodes():
+    assert "6" in words(levels()).splitlines()  # √(4·3²)
+
+
+def test_matplotlib_keeps_its_state():
+    code = (
+        "import matplotlib, sys; before = matplotlib.rcParams.copy()\n"
+        "from discreet.cli import pictures\n"
+        "pictures.data_uri(pictures.noise_by_level([1, 2], [1.0, 1.0]))\n"
+        "assert matplotlib.rcParams.copy() == before\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
