@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import numpy as np
-import paper_loops
 import pytest
 
 from discreet import paper
+from discreet.bench import paper_loops
 from discreet.testing import Silent
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -96,7 +96,7 @@ def test_the_core_is_light():
         "scipy",
         "typer",
     }
-    extras = {"torch", "transformers", "diffusers", "sklearn", "plots", "bench", "dev"}
+    extras = {"torch", "transformers", "diffusers", "sklearn", "plots", "bench", "dev", "parquet"}
     assert set(PROJECT["optional-dependencies"]) == extras
 
 
@@ -111,7 +111,7 @@ def test_every_dependency_has_a_range_here_and_a_pin_in_the_constraints():
 
 
 def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned():
-    pinned, seen, open_requirements = pins(), {}, ["discreet[dev,plots,sklearn,torch]"]
+    pinned, seen, open_requirements = pins(), {}, ["discreet[dev,parquet,plots,sklearn,torch]"]
     while open_requirements:
         requirement = Requirement(open_requirements.pop())
         key = (requirement.name, frozenset(requirement.extras))

@@ -1,41 +1,32 @@
 """The `discreet` command. Thin: it parses, calls the library and prints.
 
-Commands import what they need when they run, so that `discreet --help` is instant. Exit codes: 0
-done; 2 something that was given is wrong (one sentence says what); 130 interrupted, and nothing was
-written.
+Commands import what they need when they run, so that `discreet --help` is instant. How it behaves
+in a shell (exit codes, errors) is in `shell`; what commands do is in `commands`, `demo` and
+`paper`.
 """
 
+import functools
 import io
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from discreet._version import __version__
-from discreet.errors import DiscreetError
+from discreet.cli import options
+from discreet.cli.paper import paper
+from discreet.cli.shell import Commands
 
 app = typer.Typer(
+    cls=Commands,
     help="Differentially private attention over private keys and values.",
+    epilog="Exit codes: 0 done; 1 a bug in discreet; 2 something given is wrong; 130 interrupted.",
     no_args_is_help=True,
     add_completion=True,
+    pretty_exceptions_enable=False,  # its tracebacks would show values
 )
-
-Epsilon = Annotated[float, typer.Option(help="ε: how much any one row may change what is seen.")]
-Delta = Annotated[float, typer.Option(help="δ: well below one over the number of people.")]
-Relation = Annotated[str, typer.Option("--neighbours", help="add_remove, or replace.")]
-Scale = Annotated[
-    float | None, typer.Option(help="logit = scale·⟨query, key⟩; left out: recommended.")
-]
-KernelName = Annotated[str, typer.Option("--kernel", help="auto, minimax, fourier or taylor.")]
-KeyNorm = Annotated[float, typer.Option(help="Public bound on the length of keys.")]
-QueryNorm = Annotated[float, typer.Option(help="Public bound on the length of queries.")]
-ValueNorm = Annotated[float, typer.Option(help="Public bound on the length of values.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
+app.add_typer(paper, name="paper")
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 (typer calls it with the flag)
@@ -52,21 +43,11 @@ def _options(
             "--version", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
+    debug: Annotated[  # noqa: FBT002
+        bool, typer.Option("--debug", help="Show tracebacks, which may quote private values.")
+    ] = False,
 ) -> None:
     """Options of the command as a whole."""
-
-
-@contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Turn what the library raises on purpose into one sentence and exit code 2."""
-    try:
-        yield
-    except (DiscreetError, OSError) as error:
-        typer.echo(f"discreet: {error}", err=True)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        typer.echo("discreet: interrupted, nothing was written.", err=True)
-        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -75,16 +56,20 @@ def plan(
     rows: Annotated[int, typer.Option(help="A public, rounded number of rows.")],
     key_dim: Annotated[int, typer.Option(help="Numbers in a key.")],
     value_dim: Annotated[int, typer.Option(help="Numbers in a value.")],
-    epsilon: Epsilon,
-    delta: Delta,
-    neighbours: Relation = "add_remove",
-    scale: Scale = None,
-    kernel: KernelName = "auto",
-    key_norm: KeyNorm = 1.0,
-    query_norm: QueryNorm = 1.0,
-    value_norm: ValueNorm = 1.0,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    neighbours: options.Relation = "add_remove",
+    scale: options.Scale = None,
+    kernel: options.KernelName = "auto",
+    key_norm: options.KeyNorm = 1.0,
+    query_norm: options.QueryNorm = 1.0,
+    value_norm: options.ValueNorm = 1.0,
     heads: Annotated[int, typer.Option(help="Heads of all layers together.")] = 1,
-    as_json: Json = False,
+    by_record: Annotated[
+        bool, typer.Option("--by-record", help="Protect records of many rows (--groups).")
+    ] = False,
+    group_rows: options.GroupRows = 1.0,
+    as_json: options.Json = False,
 ) -> None:
     """Predict error, size and cost before anything is spent, and recommend a temperature.
 
@@ -93,84 +78,84 @@ def plan(
     from discreet.cli.commands import show_plan
     from discreet.memory import plan as make
 
-    with _one_sentence():
-        made = make(
-            rows=rows,
-            key_dim=key_dim,
-            value_dim=value_dim,
-            epsilon=epsilon,
-            delta=delta,
-            neighbours=neighbours,
-            scale=scale,
-            kernel=kernel,
-            key_norm=key_norm,
-            query_norm=query_norm,
-            value_norm=value_norm,
-            heads=heads,
-        )
-        show_plan(made, as_json=as_json)
+    given = {"scale": scale} if scale is not None else {}
+    make_plan = functools.partial(
+        make,
+        rows=rows,
+        key_dim=key_dim,
+        value_dim=value_dim,
+        delta=delta,
+        neighbours=neighbours,
+        kernel=kernel,
+        key_norm=key_norm,
+        query_norm=query_norm,
+        value_norm=value_norm,
+        heads=heads,
+        by_record=by_record,
+        group_rows=group_rows,
+        **given,
+    )
+    show_plan(make_plan, epsilon=epsilon, as_json=as_json)
 
 
 @app.command()
 def build(
-    keys: Annotated[Path, typer.Argument(help="A .npy file, shape (n, d) or (*heads, n, d).")],
-    values: Annotated[Path, typer.Argument(help="A .npy file, shape (n, d_v), likewise.")],
+    keys: options.Keys,
+    values: options.Values,
     *,
-    output: Output,
-    epsilon: Epsilon,
-    delta: Delta,
-    neighbours: Relation = "add_remove",
-    scale: Scale = None,
-    rows_hint: Annotated[
-        int | None, typer.Option(help="A public, rounded number of rows; never a count.")
-    ] = None,
-    kernel: KernelName = "auto",
-    key_norm: KeyNorm = 1.0,
-    query_norm: QueryNorm = 1.0,
-    value_norm: ValueNorm = 1.0,
-    groups: Annotated[
-        Path | None, typer.Option(help="A .npy file with the record of each row.")
-    ] = None,
-    group_rows: Annotated[float, typer.Option(help="A record counts as so many rows.")] = 1.0,
-    force: Force = False,
+    output: options.Output,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    neighbours: options.Relation = "add_remove",
+    scale: options.Scale = None,
+    rows_hint: options.RowsHint = None,
+    kernel: options.KernelName = "auto",
+    key_norm: options.KeyNorm = 1.0,
+    query_norm: options.QueryNorm = 1.0,
+    value_norm: options.ValueNorm = 1.0,
+    groups: options.Groups = None,
+    group_rows: options.GroupRows = 1.0,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Build a private memory from files, and write one file that can be given away.
 
-    Example: discreet build keys.npy values.npy --epsilon 1 --delta 1e-6 --scale 2 -o m.safetensors
+    Example: discreet build keys.npy values.npy --epsilon 1 --delta 1e-6 --rows-hint 20000 -o
+    memory.safetensors
     """
     from discreet.cli.commands import build_file
 
-    with _one_sentence():
-        memory = build_file(
-            keys,
-            values,
-            output,
-            groups=groups,
-            force=force,
-            epsilon=epsilon,
-            delta=delta,
-            neighbours=neighbours,
-            scale=scale,
-            rows_hint=rows_hint,
-            kernel=kernel,
-            key_norm=key_norm,
-            query_norm=query_norm,
-            value_norm=value_norm,
-            group_rows=group_rows,
-        )
-        typer.echo(f"{output}: {memory.guarantee}")
+    build_file(
+        keys,
+        values,
+        output,
+        groups=groups,
+        force=force,
+        as_json=as_json,
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        scale=scale,
+        rows_hint=rows_hint,
+        kernel=kernel,
+        key_norm=key_norm,
+        query_norm=query_norm,
+        value_norm=value_norm,
+        group_rows=group_rows,
+    )
 
 
 @app.command()
 def attend(
-    memory: Annotated[Path, typer.Argument(help="A file that discreet build wrote.")],
-    queries: Annotated[Path, typer.Argument(help="A .npy file, shape (..., d).")],
+    memory: options.MemoryFile,
+    queries: options.Queries,
     *,
-    output: Output,
+    output: options.Output,
     stderr: Annotated[
         bool, typer.Option("--stderr", help="Write a .npz with out and stderr.")
     ] = False,
-    force: Force = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Answer queries from a memory. Costs no privacy, however often.
 
@@ -178,24 +163,37 @@ def attend(
     """
     from discreet.cli.commands import attend_file
 
-    with _one_sentence():
-        attend_file(memory, queries, output, stderr=stderr, force=force)
+    attend_file(memory, queries, output, stderr=stderr, force=force, as_json=as_json)
 
 
 @app.command()
-def card(
-    memory: Annotated[Path, typer.Argument(help="A file that discreet build wrote.")],
-    *,
-    as_json: Json = False,
-) -> None:
+def card(memory: options.MemoryFile, *, as_json: options.Json = False) -> None:
     """Print what a memory promises, and to whom.
 
     Example: discreet card memory.safetensors --json
     """
     from discreet.cli.commands import show_card
 
-    with _one_sentence():
-        show_card(memory, as_json=as_json)
+    show_card(memory, as_json=as_json)
+
+
+@app.command()
+def compare(
+    memory: options.MemoryFile,
+    keys: options.Keys,
+    values: options.Values,
+    queries: options.Queries,
+    *,
+    picture: options.Picture = None,
+    as_json: options.Json = False,
+) -> None:
+    """For the owner of the rows: exact answers against private ones. NOT PRIVATE.
+
+    Example: discreet compare memory.safetensors keys.npy values.npy queries.npy --picture it.png
+    """
+    from discreet.cli.commands import compare_files
+
+    compare_files(memory, keys, values, queries, picture=picture, as_json=as_json)
 
 
 @app.command()
@@ -211,8 +209,7 @@ def demo(
     """Build private memories of handwritten digits, and show card, accuracy and alternatives."""
     from discreet.cli.demo import show
 
-    with _one_sentence():
-        show(picture, splits=splits)
+    show(picture, splits=splits)
 
 
 def main() -> None:

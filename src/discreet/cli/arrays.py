@@ -1,58 +1,88 @@
-"""Reading arrays from files, a few rows at a time, and never by unpickling."""
+"""From what was typed, FILE or FILE:NAME, to an array. Nothing is read before it is needed."""
 
+import struct
 import tokenize
+import zipfile
+import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput
+from discreet.cli.formats import READERS
+from discreet.errors import DiscreetError, InvalidInput
 
-Array = NDArray[np.generic]
-
-# What numpy's reader raises for files that are not its own.
+# What readers raise for files that are not their own.
 _NOT_AN_ARRAY = (
+    ArithmeticError,
     EOFError,
+    LookupError,
     MemoryError,
+    NotImplementedError,
     OSError,
-    OverflowError,
+    RuntimeError,
     SyntaxError,
     TypeError,
     ValueError,
+    struct.error,
     tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
 )
 
 
-def read_array(path: Path) -> Array:
-    """Return the array in a .npy file, mapped into memory: nothing is read before it is needed.
+def read_array(given: Path, role: str) -> NDArray[Any]:
+    """Return the array of real numbers that was asked for.
 
-    Raises `InvalidInput`, with a sentence that names the file and no value of it, if there is no
-    array of real numbers in it.
+    Raises `InvalidInput`, with a sentence that names the file and no value of it, if there is none.
+
+    Args:
+        given: FILE or FILE:NAME.
+        role: the name to look for in a file with several arrays, if none is given.
     """
-    array = _load(path)
-    if array.dtype.kind not in "iufb":
-        raise InvalidInput(f"Expected {path} to hold an array of real numbers.")
+    array = _load(given, role)
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
+        raise InvalidInput(f"Expected {given} to hold an array of real numbers.")
     return array
 
 
-def read_groups(path: Path) -> Array:
-    """Return the record of each row from a .npy file of whole numbers or texts, shape (n,)."""
-    array = _load(path)
-    if array.dtype.kind not in "iuUS" or array.ndim != 1:
-        raise InvalidInput(f"Expected {path} to hold a whole number or text for each row.")
-    return np.asarray(array)
+def read_groups(given: Path) -> Any:  # noqa: ANN401 (an array, or a list of texts)
+    """Return the record of each row, whole numbers or texts, shape (n,)."""
+    groups = _load(given, "groups")
+    if isinstance(groups, list):
+        return groups
+    column = groups[:, 0] if groups.ndim == 2 and groups.shape[1] == 1 else groups
+    if column.dtype.kind not in "iuUS" or column.ndim != 1:
+        raise InvalidInput(f"Expected {given} to hold a whole number or text for each row.")
+    return np.asarray(column)
 
 
-def _load(path: Path) -> Array:
+def _load(given: Path, role: str) -> Any:  # noqa: ANN401
+    path, name = _split(given)
     if path.is_dir():
         raise InvalidInput(f"Expected {path} to be a file, and it is a directory.")
-    if not path.exists():
+    if not path.is_file():
         raise InvalidInput(f"Expected {path} to be a file, and there is none of this name.")
+    kind = path.suffix.lower()
+    if kind not in READERS:
+        raise InvalidInput(f"Expected {path} to end in one of {', '.join(READERS)}.")
     try:
-        array = np.lib.format.open_memmap(path, mode="r")
+        return READERS[kind](path, name, role)
+    except DiscreetError:
+        raise
+    except PermissionError:
+        raise InvalidInput(f"Expected {path} to be readable: permission was denied.") from None
     except _NOT_AN_ARRAY:
         # `from None`: the original message may quote what is in the file.
         raise InvalidInput(
-            f"Expected {path} to be a .npy file of numbers, as numpy.save writes them."
+            f"Expected {path} to be a whole {kind} file that holds an array of numbers."
         ) from None
-    return array
+
+
+def _split(given: Path) -> tuple[Path, str | None]:
+    """Return file and name. A colon that belongs to an existing file's name stays there."""
+    file, colon, name = str(given).rpartition(":")
+    if not colon or given.exists():
+        return given, None
+    return Path(file), name

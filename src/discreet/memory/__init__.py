@@ -3,11 +3,12 @@
 Follow a row through the files: `building` (the front door) → `rows` (reading) → `layout` (bounds
 and lattice) → `partial` and `records` (exact sums) → `release` (noise, once) → `memory` (answers).
 `settings` and `joint` hold what is public, `planning` predicts, `card` and `file` describe and keep
-a release.
+a release; `comparison` and `oracle` are for the owner's eyes.
 """
 
 from discreet.memory.building import build, build_many, combine, load
 from discreet.memory.card import Card
+from discreet.memory.comparison import Comparison, compare
 from discreet.memory.joint import Joint, Unit
 from discreet.memory.layout import Layout
 from discreet.memory.memory import Memory
@@ -19,6 +20,7 @@ from discreet.memory.settings import Options, Shape, settle
 
 __all__ = [
     "Card",
+    "Comparison",
     "Joint",
     "Layout",
     "Memory",
@@ -32,6 +34,7 @@ __all__ = [
     "build",
     "build_many",
     "combine",
+    "compare",
     "load",
     "plan",
     "release",

@@ -3,7 +3,6 @@
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from discreet import _validate, accounting
@@ -12,7 +11,8 @@ from discreet.kernels import Kernel
 from discreet.memory import file
 from discreet.memory.joint import Joint
 from discreet.memory.memory import Memory
-from discreet.memory.partial import Advance, Partial
+from discreet.memory.partial import Partial
+from discreet.memory.progress import Advance, progress_bar
 from discreet.memory.release import NOT_PRIVATE, release
 from discreet.memory.rows import Table
 from discreet.memory.settings import Options, PerLayer, Shape, settle
@@ -150,7 +150,7 @@ def build_many(
     if entropy is not None:
         _validate.instance("entropy", entropy, Entropy)
     known = None if _is_stream(layers[0][0]) else tables[0].rows
-    with _progress(progress, known) as advance:
+    with progress_bar("adding up rows", rows=known, show=progress) as advance:
         partial = _add_up(itertools.chain([(tables, of_row)], chunks), joint, advance)
     return [Memory(part) for part in release(partial, rows_hint=rows_hint, entropy=entropy)]
 
@@ -227,16 +227,3 @@ def _chunks(layers: Sequence[Layer], groups: Any) -> Iterator[tuple[list[Table],
         if isinstance(error, InvalidInput) or "zip()" not in str(error):
             raise
         raise InvalidInput("Expected as many chunks of keys as of values and groups.") from None
-
-
-@contextmanager
-def _progress(show: bool, rows: int | None) -> Iterator[Advance]:  # noqa: FBT001
-    """Show how many rows have been read; to the trusted builder's own terminal only."""
-    if not show:
-        yield lambda _: None
-        return
-    from rich.progress import Progress
-
-    with Progress() as bars:
-        task = bars.add_task("adding up rows", total=rows)
-        yield lambda count: bars.advance(task, count)

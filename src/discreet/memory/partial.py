@@ -4,7 +4,7 @@ Sums of integers do not depend on the order of rows, on chunking or on how rows 
 are divided among partials: any way of adding them up gives the same bits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -17,6 +17,7 @@ from discreet.kernels.base import Floats
 from discreet.memory import records
 from discreet.memory.joint import Joint, Unit
 from discreet.memory.layout import Layout
+from discreet.memory.progress import Advance, unseen
 from discreet.memory.rows import Index, Table, record_ids
 from discreet.noise.entropy import Integers
 
@@ -24,8 +25,6 @@ from discreet.noise.entropy import Integers
 # entries of Gram matrices.
 _FEATURES_AT_ONCE = 2**22
 _GRAM_ENTRIES = 2**21
-
-Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +62,7 @@ class Partial:
         joint: Joint,
         *,
         groups: object = None,
-        advance: Advance = lambda _: None,
+        advance: Advance = unseen,
     ) -> "Partial":
         """Return the sums over the rows of some tables, one for each layer.
 

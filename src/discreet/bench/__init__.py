@@ -1,0 +1,1 @@
+"""Measured comparisons: what structures cost and how far off they are."""

@@ -1,0 +1,50 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_SOURCE = "FILE[:NAME]"
+
+Keys = Annotated[
+    Path,
+    typer.Argument(
+        metavar="KEYS",
+        help="Shape (n, d), or (*heads, n, d): a .npy file, or data.npz:name, "
+        "data.safetensors:name, data.parquet:column or data.parquet:one,two,three.",
+    ),
+]
+Values = Annotated[
+    Path, typer.Argument(metavar="VALUES", help="Shape (n, d_v), or (*heads, n, d_v), likewise.")
+]
+Queries = Annotated[
+    Path, typer.Argument(metavar="QUERIES", help="Shape (..., d), or (..., *heads, m, d).")
+]
+MemoryFile = Annotated[
+    Path, typer.Argument(metavar="MEMORY", help="A file that discreet build wrote.")
+]
+Groups = Annotated[
+    Path | None,
+    typer.Option(metavar=_SOURCE, help="The record of each row, whole numbers or texts."),
+]
+Epsilon = Annotated[float, typer.Option(help="ε: how much any one row may change what is seen.")]
+Delta = Annotated[float, typer.Option(help="δ: well below one over the number of people.")]
+Relation = Annotated[str, typer.Option("--neighbours", help="add_remove, or replace.")]
+Scale = Annotated[
+    float | None, typer.Option(help="logit = scale·⟨query, key⟩; left out: recommended.")
+]
+KernelName = Annotated[str, typer.Option("--kernel", help="auto, minimax, fourier or taylor.")]
+KeyNorm = Annotated[float, typer.Option(help="Public bound on the length of keys.")]
+QueryNorm = Annotated[float, typer.Option(help="Public bound on the length of queries.")]
+ValueNorm = Annotated[float, typer.Option(help="Public bound on the length of values.")]
+RowsHint = Annotated[
+    int | None, typer.Option(help="A public, rounded number of rows; never a count.")
+]
+GroupRows = Annotated[float, typer.Option(help="A record counts as so many rows.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
+Picture = Annotated[
+    Path | None, typer.Option(help="Draw it, into a .png or .svg file (needs matplotlib).")
+]

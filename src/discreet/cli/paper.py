@@ -1,0 +1,182 @@
+"""`discreet paper`: the paper's structures, on files or on points that are made up."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli import options
+
+paper = typer.Typer(
+    help="The paper's structures, on your data or on generated data, beside the exact answers.",
+    no_args_is_help=True,
+)
+
+Points = Annotated[
+    Path | None,
+    typer.Argument(metavar="[POINTS]", help="Shape (n, d); left out: generated, like the rest."),
+]
+Weights = Annotated[Path | None, typer.Argument(metavar="[WEIGHTS]", help="Shape (n,).")]
+Positions = Annotated[Path | None, typer.Argument(metavar="[QUERIES]", help="Shape (m, d).")]
+Rows = Annotated[int, typer.Option(min=1, help="Rows to generate.")]
+Dim = Annotated[int, typer.Option(min=1, help="Dimension to generate.")]
+Upper = Annotated[float, typer.Option(help="R: points and queries lie in [0, R]^d.")]
+Bound = Annotated[float, typer.Option(help="R_w: public bound on weights or values.")]
+Prime = Annotated[float, typer.Option(help="δ': what advanced composition may use.")]
+Constant = Annotated[float, typer.Option("-c", help="The paper's constant.")]
+EpsS = Annotated[float, typer.Option(help="ε_s: relative error of the kernel.")]
+Failure = Annotated[float, typer.Option("--p-f", help="How often any answer may miss the bound.")]
+Adaptive = Annotated[
+    bool, typer.Option("--adaptive", help="An error bound for all queries, however chosen.")
+]
+Answers = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the private answers to a .npy file.")
+]
+
+
+@paper.command()
+def attention(
+    keys: Points = None,
+    values: Annotated[
+        Path | None, typer.Argument(metavar="[VALUES]", help="Shape (n, d_v).")
+    ] = None,
+    queries: Positions = None,
+    *,
+    rows: Rows = 4096,
+    dim: Dim = 2,
+    upper: Upper = 1.0,
+    bound: Bound = 1.0,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = 1e-6,
+    delta_prime: Prime = 1e-6,
+    c: Constant = 0.1,
+    eps_s: EpsS = 0.1,
+    p_f: Failure = 0.01,
+    accounting: Annotated[str, typer.Option(help="paper, or tight.")] = "paper",
+    output: Answers = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Cross-attention (DPCrossAttention, Algorithm 3).
+
+    Example: discreet paper attention --rows 1024 --epsilon 50 --accounting tight
+    """
+    from discreet.cli.structures import Shown, run_attention
+
+    run_attention(
+        (keys, values, queries),
+        generate=(rows, dim),
+        shown=Shown(output=output, force=force, as_json=as_json),
+        upper=upper,
+        value_bound=bound,
+        epsilon=epsilon,
+        delta=delta,
+        delta_prime=delta_prime,
+        c=c,
+        eps_s=eps_s,
+        p_f=p_f,
+        accounting=accounting,
+    )
+
+
+@paper.command()
+def softmax(
+    points: Points = None,
+    weights: Weights = None,
+    queries: Positions = None,
+    *,
+    rows: Rows = 4096,
+    dim: Dim = 2,
+    upper: Upper = 1.0,
+    bound: Bound = 1.0,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = 1e-6,
+    delta_prime: Prime = 1e-6,
+    c: Constant = 0.1,
+    eps_s: EpsS = 0.1,
+    adaptive: Adaptive = False,
+    p_f: Failure = 0.01,
+    output: Answers = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Weighted sums of exp(⟨x, y⟩/d) (DPTreeSoftmax, Algorithms 1, 2 and 7).
+
+    Example: discreet paper softmax --rows 4096 --dim 2 --epsilon 10
+    """
+    from discreet.cli.structures import Shown, run_softmax
+
+    run_softmax(
+        (points, weights, queries),
+        generate=(rows, dim),
+        shown=Shown(output=output, force=force, as_json=as_json),
+        upper=upper,
+        weight_bound=bound,
+        epsilon=epsilon,
+        delta=delta,
+        delta_prime=delta_prime,
+        c=c,
+        eps_s=eps_s,
+        p_f=p_f if adaptive else None,
+    )
+
+
+@paper.command()
+def distance(
+    points: Points = None,
+    weights: Weights = None,
+    queries: Positions = None,
+    *,
+    power: Annotated[int, typer.Option(min=1, help="p of ℓ_p distances, to the power p.")] = 1,
+    rows: Rows = 4096,
+    dim: Dim = 2,
+    upper: Upper = 1.0,
+    bound: Bound = 1.0,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = 1e-6,
+    delta_prime: Prime = 1e-6,
+    c: Constant = 0.1,
+    adaptive: Adaptive = False,
+    p_f: Failure = 0.01,
+    output: Answers = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Weighted sums of ‖x - y‖_p^p (DPTreeHighDim, Algorithms 4 to 6).
+
+    Example: discreet paper distance --rows 4096 --dim 2 --power 1
+    """
+    from discreet.cli.structures import Shown, run_distance
+
+    run_distance(
+        (points, weights, queries),
+        generate=(rows, dim),
+        shown=Shown(output=output, force=force, as_json=as_json),
+        power=power,
+        upper=upper,
+        weight_bound=bound,
+        epsilon=epsilon,
+        delta=delta,
+        delta_prime=delta_prime,
+        c=c,
+        p_f=p_f if adaptive else None,
+    )
+
+
+@paper.command()
+def report(
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A folder for the page and its pictures.")
+    ] = Path("discreet-paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer builds and rows.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Run the experiments that the paper does not have: a page with pictures (needs matplotlib).
+
+    Takes some minutes; a tenth of that with --quick. Example: discreet paper report --quick -o
+    report
+    """
+    from discreet.cli.structures import write_report
+
+    write_report(output, quick=quick, as_json=as_json)

@@ -1,0 +1,94 @@
+"""How the command behaves in a shell: exit codes, one sentence for an error, tracebacks on demand.
+
+Exit codes: 0 done; 1 a bug in discreet; 2 something that was given is wrong (one sentence on
+standard error says what); 130 interrupted. In all but the first nothing was written.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from discreet.errors import DiscreetError
+
+WRONG_INPUT = 2
+INTERRUPTED = 130
+
+
+class Commands(TyperGroup):
+    """The commands, with errors as sentences. `--debug` before a command shows tracebacks."""
+
+    def main(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 (as in the base class)
+        """Parse and run, and leave with an exit code."""
+        try:
+            code = super().main(*given, **{**named, "standalone_mode": False})
+        except typer.Abort:
+            code = INTERRUPTED
+        except typer.TyperException as error:
+            code = _refuse_usage(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run one command."""
+        with _plain_warnings(), _sentences(debug=bool(ctx.params.get("debug"))):
+            return super().invoke(ctx)
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, where it does not get in the way of results."""
+    typer.echo(f"discreet: {text}", err=True)
+
+
+def _refuse_usage(error: Any) -> int:  # noqa: ANN401 (typer's class for it is not public)
+    """Print what is wrong with the command line, and where to read about it."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    path = getattr(getattr(error, "ctx", None), "command_path", "discreet")
+    if message:  # without a command, the help has been printed
+        say(f"{message} (see {path} --help).")
+    return WRONG_INPUT
+
+
+@contextmanager
+def _sentences(*, debug: bool) -> Iterator[None]:
+    """Turn exceptions into one sentence and an exit code, unless all is to be seen."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted, nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None
+    except (typer.Exit, typer.Abort, typer.TyperException, BrokenPipeError):
+        raise
+    except Exception as error:
+        if debug:
+            raise
+        say(_sentence(error))
+        expected = isinstance(error, DiscreetError | OSError | MemoryError)
+        raise typer.Exit(WRONG_INPUT if expected else 1) from None
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, DiscreetError):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError):
+        about = "" if error.filename is None else f"{error.filename}: "
+        return f"{about}{error.strerror or error}."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory; .npy files are mapped and need the least."
+    # Not the message: it may quote a private value.
+    return (
+        f"a bug, sorry ({type(error).__name__}); discreet --debug shows where, for your eyes only, "
+        "since a traceback may quote private values."
+    )
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show what the library warns of as one line each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        yield

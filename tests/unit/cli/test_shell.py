@@ -1,0 +1,106 @@
+"""Exit codes, sentences and tracebacks."""
+
+import numpy as np
+import pytest
+from data import unit_rows
+from typer.testing import CliRunner
+
+import discreet
+from discreet.cli import app, commands
+from discreet.testing import Seeded
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def memory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = discreet.build(
+        unit_rows(20, 2), unit_rows(20, 2), epsilon=1, delta=1e-6, scale=1, entropy=Seeded(1)
+    )
+    made.save("memory.safetensors")
+
+
+def raising(error):
+    def load(path):
+        raise error
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (discreet.InvalidInput("Expected this\nand that."), 2, "Expected this and that."),
+        (PermissionError(13, "Permission denied", "memory.safetensors"), 2, "Permission denied"),
+        (OSError("odd"), 2, "odd"),
+        (MemoryError(), 2, "not enough memory"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ZeroDivisionError("row 17 is secret"), 1, "a bug, sorry (ZeroDivisionError)"),
+    ],
+)
+def test_an_error_is_one_sentence_and_an_exit_code(memory, monkeypatch, error, code, said):
+    monkeypatch.setattr(commands, "load", raising(error))
+    result = RUNNER.invoke(app, ["card", "memory.safetensors"])
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "secret" not in result.stderr
+
+
+@pytest.mark.parametrize("error", [discreet.InvalidInput("wrong"), ZeroDivisionError("bug")])
+def test_debug_lets_the_exception_through(memory, monkeypatch, error):
+    monkeypatch.setattr(commands, "load", raising(error))
+    result = RUNNER.invoke(app, ["--debug", "card", "memory.safetensors"])
+    assert result.exception is error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["biuld"], "Did you mean 'build'?"),
+        (["card"], "Missing argument 'MEMORY' (see discreet card --help)."),
+        (["card", "a", "b"], "unexpected extra argument"),
+        (["plan", "--rows", "many"], "--rows"),
+        (["paper", "frobnicate"], "(see discreet paper --help)."),
+        (["--frobnicate"], "No such option: --frobnicate"),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence_with_a_hint(arguments, said):
+    result = RUNNER.invoke(app, arguments, prog_name="discreet")
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert said in result.stderr
+
+
+def test_no_command_is_a_request_for_help():
+    result = RUNNER.invoke(app, [])
+    assert "Usage" in result.output
+    assert "discreet:" not in result.output
+
+
+def test_warnings_are_lines_on_standard_error(memory):
+    result = RUNNER.invoke(app, ["card", "memory.safetensors", "--json"])
+    assert result.exit_code == 0
+    [line] = result.stderr.splitlines()
+    assert line.startswith("discreet: warning: memory.safetensors is NOT PRIVATE")
+    assert result.stdout.startswith("{")
+
+
+def test_results_go_to_standard_output_and_nothing_else_does(memory):
+    np.save("queries.npy", unit_rows(3, 2))
+    result = RUNNER.invoke(
+        app, ["attend", "memory.safetensors", "queries.npy", "-o", "o.npy", "--json"]
+    )
+    assert result.stdout.startswith("{")
+    assert "NOT PRIVATE" in result.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_had(shell, monkeypatch):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    result = RUNNER.invoke(app, ["--show-completion", shell], prog_name="discreet")
+    assert result.exit_code == 0
+    assert "_DISCREET_COMPLETE" in result.output
