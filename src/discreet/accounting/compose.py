@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from discreet import _validate
 from discreet.accounting.events import Gaussian, Mechanism
-from discreet.accounting.loss import composed_epsilon
 from discreet.errors import InvalidInput
 from discreet.privacy import Neighbours, Privacy
 
@@ -59,6 +58,9 @@ def tight(mechanisms: Sequence[tuple[Mechanism, int]], *, delta: float) -> float
     pairs = _merge_gaussians(check_mechanisms(mechanisms))
     if len(pairs) == 1 and pairs[0][1] == 1:
         return pairs[0][0].epsilon_at(delta)
+    # dp-accounting takes longer to load than a small memory to build, and few calls come here.
+    from discreet.accounting.loss import composed_epsilon
+
     return composed_epsilon(pairs, delta)
 
 

@@ -206,7 +206,10 @@ def demo(
         int, typer.Option(min=2, help="Random splits of the data to average over.")
     ] = 8,
 ) -> None:
-    """Build private memories of handwritten digits, and show card, accuracy and alternatives."""
+    """Build private memories of handwritten digits, and show card, accuracy and alternatives.
+
+    Example: discreet demo
+    """
     from discreet.cli.demo import show
 
     show(picture, splits=splits)

@@ -102,7 +102,7 @@ def softmax(
 ) -> None:
     """Weighted sums of exp(⟨x, y⟩/d) (DPTreeSoftmax, Algorithms 1, 2 and 7).
 
-    Example: discreet paper softmax --rows 4096 --dim 2 --epsilon 10
+    Example: discreet paper softmax --rows 4096 --dim 2 --epsilon 10 -c 0.5
     """
     from discreet.cli.structures import Shown, run_softmax
 
@@ -144,7 +144,7 @@ def distance(
 ) -> None:
     """Weighted sums of ‖x - y‖_p^p (DPTreeHighDim, Algorithms 4 to 6).
 
-    Example: discreet paper distance --rows 4096 --dim 2 --power 1
+    Example: discreet paper distance --rows 4096 --dim 2 --epsilon 10 -c 1
     """
     from discreet.cli.structures import Shown, run_distance
 
@@ -174,8 +174,9 @@ def report(
 ) -> None:
     """Run the experiments that the paper does not have: a page with pictures (needs matplotlib).
 
-    Takes some minutes; a tenth of that with --quick. Example: discreet paper report --quick -o
-    report
+    Takes some minutes; far less with --quick.
+
+    Example: discreet paper report --quick -o report
     """
     from discreet.cli.structures import write_report
 

@@ -1,0 +1,65 @@
+"""Every example in a help text runs as it is printed."""
+
+import shlex
+
+import numpy as np
+import pytest
+import typer
+from data import unit_rows
+from typer.testing import CliRunner
+
+from discreet.cli import app
+
+RUNNER = CliRunner()
+
+
+def commands(group, path=()):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+
+
+def example(command):
+    return " ".join(command.help.partition("Example: ")[2].split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_help_for_every_option(name):
+    assert example(COMMANDS[name]).startswith(f"discreet {name}")
+    for option in COMMANDS[name].params:
+        assert option.name == "help" or option.help, option.name
+
+
+@pytest.fixture
+def prepared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("keys.npy", unit_rows(400, 5))
+    np.save("values.npy", unit_rows(400, 3, seed=1))
+    np.save("queries.npy", unit_rows(7, 5, seed=2))
+
+
+# What needs more than a few seconds to run has tests of its own.
+LONG = ("demo", "paper report")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG])
+def test_examples_run_as_printed(prepared, name):
+    first = example(COMMANDS["build"])
+    for line in dict.fromkeys([first, example(COMMANDS[name])]):
+        program, *arguments = shlex.split(line)
+        assert program == "discreet"
+        result = RUNNER.invoke(app, arguments)
+        assert result.exit_code == 0, f"{line}: {result.output}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_long_examples_run_as_printed(prepared, name):
+    _, *arguments = shlex.split(example(COMMANDS[name]))
+    result = RUNNER.invoke(app, arguments)
+    assert result.exit_code == 0, result.output
