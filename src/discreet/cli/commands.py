@@ -139,6 +139,7 @@ def compare_files(
     """Print, and draw, exact attention against a memory's answers. NOT PRIVATE."""
     if picture is not None:
         check_output(picture, force=True)
+        pictures().check_suffix(picture)
     made = compare(
         load(_existing(memory)),
         read_array(keys, "keys"),
@@ -214,7 +215,8 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DiscreetError(
-            f"{path} could not be written ({error.strerror}), so nothing was; is the disk full?"
+            f"{path} could not be written ({error.strerror or error}), so nothing was; "
+            "is the disk full?"
         ) from None
 
 

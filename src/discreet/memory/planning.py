@@ -12,12 +12,9 @@ from discreet.memory.settings import (
     Options,
     Shape,
     explain_kernel,
-    recommended_scale,
-    relative_noise,
     settle,
-    spread_mass,
-    usual_directions,
 )
+from discreet.memory.temperature import Spread, answer_length, usual_directions
 from discreet.privacy import Neighbours
 
 _WITHIN = 1.96  # standard errors hold 95% of the time
@@ -30,17 +27,20 @@ class Plan:
     Attributes:
         rows: the public number of rows that it is planned for.
         scale: the one that was asked for, or recommended.
-        recommended_scale: the sharpest at which evenly spread rows are clear of the error.
+        recommended_scale: the sharpest at which answers from evenly spread rows are clear of their
+            error. Half of it has far less.
         kernel: the feature map.
         kernel_reason: why it was chosen.
         tau: weight of the denominator.
+        value_norm: public bound on values.
+        value_dim: width of values.
         numerator_stderr: standard error of each entry of AV at a query of length `query_norm`.
         denominator_stderr: of D.
         rows_needed: rows at the largest logit for D to be five standard errors: fewer are noise.
-        stderr: standard error of each number of an answer if rows are spread evenly in 2·√d
-            directions (or d, if that is less).
-        worst_stderr: if they are spread evenly in all d directions, the worst there is.
-        kernel_stderr: what the kernel's own error adds to `stderr` (Fourier only).
+        stderr: standard error of each number of an answer if rows are spread evenly in as many
+            directions as is usual (`temperature.usual_directions`).
+        kernel_stderr: what the kernel's own error adds to it.
+        worst_stderr: both, if rows are spread evenly in all d directions, the worst there is.
         state_bytes: size of the state.
         build_flops: floating-point operations of the build.
         warning: what is wrong with the temperature, if anything.
@@ -55,12 +55,13 @@ class Plan:
     kernel_reason: str
     tau: float
     value_norm: float
+    value_dim: int
     numerator_stderr: float
     denominator_stderr: float
     rows_needed: float
     stderr: float
-    worst_stderr: float
     kernel_stderr: float
+    worst_stderr: float
     state_bytes: int
     build_flops: float
     warning: str | None
@@ -68,11 +69,15 @@ class Plan:
     def stderr_if(self, *, attended: float) -> float:
         """Return the standard error of an answer that so many rows at the largest logit make up.
 
+        If they agree, so that the answer is as long as values are, and its numbers are alike.
+
         Args:
             attended: a number of rows, for instance a tenth of all.
         """
         attended = _validate.real("attended", attended, above=0)
-        return self.numerator_stderr / (attended * math.exp(self.kernel.largest_logit))
+        number = self.value_norm / math.sqrt(self.value_dim)
+        sums = self.numerator_stderr / (attended * math.exp(self.kernel.largest_logit))
+        return sums * math.hypot(1, number / self.tau)
 
     def __str__(self) -> str:
         facts = [
@@ -171,23 +176,18 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
     kernel = layout.kernel
     logit = kernel.largest_logit
     numerator = joint.sigma(layout) * layout.real_unit * kernel.bound
-    best = recommended_scale(
-        rows,
-        kernel.dim,
-        noise=relative_noise(joint.crude_multiplier, layout.tau, layout.value_norm),
-        key_norm=kernel.key_norm,
-        query_norm=kernel.query_norm,
+    spread = Spread(
+        rows=rows,
+        dim=kernel.dim,
+        value_dim=layout.value_dim,
+        tau=layout.tau / layout.value_norm,
+        multiplier=joint.crude_multiplier,
     )
-    # Of evenly spread rows, over that of as many rows at the largest logit.
-    usual, worst = (
-        rows * math.exp(spread_mass(logit, dim) - logit)
-        for dim in (usual_directions(kernel.dim), kernel.dim)
-    )
+    best = spread.recommended_scale(kernel.key_norm * kernel.query_norm)
     noise = numerator / math.exp(logit)
-    relative = 0.0
-    if isinstance(kernel, Fourier):
-        typical = layout.value_norm / math.sqrt(layout.value_dim)
-        relative = kernel.error * math.sqrt(rows) * typical / usual
+    usual, worst = (
+        _errors(spread, layout, noise, dim) for dim in (usual_directions(kernel.dim), kernel.dim)
+    )
     return Plan(
         rows=rows,
         epsilon=joint.privacy.epsilon,
@@ -198,15 +198,16 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
         kernel_reason=reason,
         tau=layout.real_tau,
         value_norm=layout.value_norm,
+        value_dim=layout.value_dim,
         numerator_stderr=numerator,
         denominator_stderr=numerator / layout.real_tau,
         rows_needed=CLEAR * noise / layout.real_tau,
-        stderr=noise / usual,
-        worst_stderr=noise / worst,
-        kernel_stderr=relative,
+        stderr=usual[0],
+        kernel_stderr=usual[1],
+        worst_stderr=math.hypot(*worst),
         state_bytes=8 * math.prod(layout.shape),
         build_flops=_build_flops(rows, layout),
-        warning=_warning(kernel, best, usual * layout.value_norm / noise, rows),
+        warning=_warning(spread, kernel, best),
     )
 
 
@@ -215,11 +216,28 @@ def _build_flops(rows: int, layout: Layout) -> float:
     return 2.0 * rows * layout.head_count * layout.kernel.features * (layout.columns + projection)
 
 
-def _warning(kernel: Kernel, best: float, ratio: float, rows: int) -> str | None:
+def _errors(spread: Spread, layout: Layout, noise: float, dim: float) -> tuple[float, float]:
+    """Return the errors of a number of an answer, of the noise and of the kernel.
+
+    Args:
+        spread: rows spread evenly.
+        layout: of the state.
+        noise: of a numerator, over the largest weight.
+        dim: in how many directions they are spread.
+    """
+    kernel = layout.kernel
+    mass, length = spread.mass(kernel.largest_logit, dim), answer_length(kernel.largest_logit, dim)
+    of_weights = spread.fourier_error(mass) if isinstance(kernel, Fourier) else length
+    number = layout.value_norm / math.sqrt(layout.value_dim)
+    return noise / mass * spread.quotient(length), kernel.error * of_weights * number
+
+
+def _warning(spread: Spread, kernel: Kernel, best: float) -> str | None:
     """Return what is wrong with the temperature for so many rows; None if nothing is."""
     if kernel.scale <= best * 1.05:
         return None
+    times = spread.clearness(kernel.largest_logit)
     return (
-        f"scale {kernel.scale:.4g} is too sharp for {rows:,} rows at this ε: what rows spread "
-        f"evenly have to say is {ratio:.2g} times the noise. scale={best:.3g} would do."
+        f"scale {kernel.scale:.4g} is too sharp for {spread.rows:,} rows at this ε: answers from "
+        f"rows spread evenly are {times:.2g} times their error. scale={best:.3g} would do."
     )

@@ -9,26 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scipy import optimize, special
-
 from discreet import _validate
 from discreet.errors import InvalidInput
 from discreet.kernels import Fourier, Kernel, Minimax, Taylor
 from discreet.memory.joint import Joint, Unit, crude_multiplier, value_resolution
 from discreet.memory.layout import Layout
+from discreet.memory.temperature import FREQUENCIES, Spread
 from discreet.privacy import Neighbours, Privacy
 
 MOST_FEATURES = 4096
-FREQUENCIES = 1024
 
 # A sum this many standard errors above zero is clear of the noise.
 CLEAR = 5.0
-
-# At the recommended temperature rows have so many times the mass of the error.
-_BALANCE = 2.0
-
-# Recommended temperatures have logits between these.
-_LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
 
 PerLayer = float | Sequence[float]
 
@@ -142,13 +134,18 @@ def _layout(shape: Shape, layer: "Layer", multiplier: float, resolution: int) ->
     else:
         scale = layer.scale
         if scale is None:
-            scale = recommended_scale(
-                layer.rows_hint,
-                shape.key_dim,
-                noise=relative_noise(multiplier, tau, layer.value_norm),
-                key_norm=layer.key_norm,
-                query_norm=layer.query_norm,
-            )
+            if layer.rows_hint is None:
+                raise InvalidInput(
+                    "Expected scale=None to come with rows_hint, a public (rounded) number of "
+                    "rows; or give a scale."
+                )
+            scale = Spread(
+                rows=_validate.whole("rows_hint", layer.rows_hint, at_least=1),
+                dim=shape.key_dim,
+                value_dim=shape.value_dim,
+                tau=tau / layer.value_norm,
+                multiplier=multiplier,
+            ).recommended_scale(layer.key_norm * layer.query_norm)
         kernel = choose_kernel(
             shape.key_dim,
             name=kernel,
@@ -175,61 +172,6 @@ def default_tau(value_norm: float, value_dim: int) -> float:
     averages over many rows come to; larger answers lose little, and numerators alone gain.
     """
     return value_norm / (4 * math.sqrt(math.sqrt(value_dim)))
-
-
-def relative_noise(multiplier: float, tau: float, value_norm: float) -> float:
-    """Return the noise of a numerator at the longest query, in units of e^t·value_norm."""
-    return multiplier * math.hypot(1, tau / value_norm)
-
-
-def recommended_scale(
-    rows_hint: int | None, key_dim: int, *, noise: float, key_norm: float, query_norm: float
-) -> float:
-    """Return the sharpest scale at which rows that are spread evenly stand clear of the error.
-
-    A query's numerator has noise e^t·noise (in units of value_norm) and, with 1,024 Fourier
-    frequencies, a kernel error of up to e^t·√(rows/2048). Rows that are spread evenly over a sphere
-    have the mass rows·E[e^(t·cos)]. The largest t at which that is twice the error is recommended.
-    The sphere has `usual_directions` dimensions: real rows lie closer to the queries that they
-    matter for than points that fill all of space.
-    """
-    if rows_hint is None:
-        raise InvalidInput(
-            "Expected scale=None to come with rows_hint, a public (rounded) number of rows; "
-            "or give a scale."
-        )
-    rows = _validate.whole("rows_hint", rows_hint, at_least=1)
-    error = _BALANCE * math.hypot(noise, math.sqrt(rows / (2 * FREQUENCIES)))
-    directions = usual_directions(key_dim)
-
-    def surplus(logit: float) -> float:
-        return math.log(rows / error) + spread_mass(logit, directions) - logit
-
-    if surplus(_LEAST_LOGIT) <= 0:
-        logit = _LEAST_LOGIT
-    elif surplus(_LARGEST_LOGIT) >= 0:
-        logit = _LARGEST_LOGIT
-    else:
-        logit = float(optimize.brentq(surplus, _LEAST_LOGIT, _LARGEST_LOGIT, xtol=1e-6))
-    # Three digits are enough, and look better on a card.
-    return float(f"{logit / (key_norm * query_norm):.3g}")
-
-
-def usual_directions(dim: int) -> float:
-    """Return in how many directions rows are taken to vary where nothing is known about them.
-
-    A guess, and the only one: 2·√d, or d if that is less.
-    """
-    return min(float(dim), 2 * math.sqrt(dim))
-
-
-def spread_mass(logit: float, dim: float) -> float:
-    """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere."""
-    order = dim / 2 - 1
-    bessel = float(special.ive(order, logit))
-    if not bessel > 0 or not math.isfinite(bessel):  # order far above t: the series' first terms
-        return logit**2 / (2 * dim)
-    return float(special.gammaln(dim / 2) + order * math.log(2 / logit) + math.log(bessel) + logit)
 
 
 def choose_kernel(

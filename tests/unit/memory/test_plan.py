@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import InvalidInput
-from discreet.memory.settings import default_tau, spread_mass
+from discreet.kernels import Fourier
+from discreet.memory import oracle
+from discreet.memory.settings import default_tau
+from discreet.memory.temperature import Spread, answer_length, spread_mass, usual_directions
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -46,26 +49,73 @@ def test_heads_and_records_cost_what_they_cost():
     assert four.state_bytes == 4 * one.state_bytes
 
 
-def test_the_predicted_error_of_evenly_spread_rows_is_met():
-    keys, values = unit_rows(20_000, 8), unit_rows(20_000, 4, seed=1)
-    queries = unit_rows(200, 8, seed=2)
-    options = {**SPEND, "scale": 2.0, "rows_hint": 20_000}
-    plan = discreet.plan(rows=20_000, key_dim=8, value_dim=4, **SPEND, scale=2.0)
-    quiet = discreet.build(keys, values, **options, entropy=Silent())
-    errors = [
-        discreet.build(keys, values, **options).attend(queries) - quiet.attend(queries)
-        for _ in range(12)
-    ]
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(plan.worst_stderr, rel=0.15)
-    assert plan.stderr < plan.worst_stderr
-    narrow = discreet.plan(rows=20_000, key_dim=3, value_dim=4, **SPEND, scale=2.0)
-    assert narrow.worst_stderr == narrow.stderr
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_the_predicted_error_of_evenly_spread_rows_is_met(scale):
+    """Values are the keys themselves, so that answers have the length that is predicted."""
+    keys, queries = unit_rows(20_000, 8), unit_rows(200, 8, seed=2)
+    plan = discreet.plan(rows=20_000, key_dim=8, value_dim=8, **SPEND, scale=scale)
+    options = {**SPEND, "scale": scale, "rows_hint": 20_000}
+    quiet = discreet.build(keys, keys, **options, entropy=Silent()).attend(queries)
+    lengths = np.linalg.norm(quiet, axis=1)
+    assert lengths.mean() == pytest.approx(answer_length(scale, 8), rel=0.07)
+    errors = [discreet.build(keys, keys, **options).attend(queries) - quiet for _ in range(12)]
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(plan.stderr, rel=0.15)
+    assert plan.worst_stderr == math.hypot(plan.stderr, plan.kernel_stderr)
+    exact = oracle.attention(queries, keys, keys, scale=scale)
+    assert np.sqrt(np.mean(np.square(quiet - exact))) < plan.kernel_stderr
+    wide = discreet.plan(rows=20_000, key_dim=32, value_dim=8, **SPEND, scale=scale)
+    assert wide.stderr < wide.worst_stderr
 
 
-def test_at_the_recommended_scale_rows_are_twice_the_error():
+def test_the_predicted_error_where_rows_match_and_agree_is_met():
+    keys = np.tile(unit_rows(1, 4), (2_000, 1))
+    values = np.full((2_000, 4), 0.4)  # not so long that errors would be clamped
+    plan = discreet.plan(rows=2_000, key_dim=4, value_dim=4, **SPEND, scale=2.0)
+    options = {**SPEND, "scale": 2.0, "rows_hint": 2_000}
+    errors = [discreet.build(keys, values, **options).attend(keys[:1]) - 0.4 for _ in range(300)]
+    longest = plan.stderr_if(attended=2_000)
+    expected = longest * math.hypot(1, 0.4 / plan.tau) / math.hypot(1, 0.5 / plan.tau)
+    assert np.std(errors) == pytest.approx(expected, rel=0.2)
+
+
+def test_at_the_recommended_scale_answers_are_clear_of_their_error():
     plan = discreet.plan(**SHAPE, **SPEND)
-    both = math.hypot(plan.stderr, plan.kernel_stderr * math.sqrt(8))  # of whole vectors
-    assert both == pytest.approx(1 / 2, rel=0.02)
+    length = answer_length(plan.scale, usual_directions(SHAPE["key_dim"]))
+    from_noise = length / plan.stderr
+    kernel = plan.kernel_stderr * math.sqrt(8)  # of whole vectors
+    assert from_noise > 2
+    assert length / math.hypot(plan.stderr, kernel) == pytest.approx(2, rel=0.02)
+    quiet = discreet.plan(**SHAPE | {"rows": 10}, **SPEND)  # too few for any temperature
+    assert 0.5 < quiet.scale < 2
+    assert quiet.warning is None
+
+
+def test_the_recommended_scale_is_where_the_formula_says():
+    spread = Spread(rows=1_000, dim=4, value_dim=1, tau=0.25, multiplier=4.0)
+    logit = spread.recommended_scale(0.5) * 0.5
+    cosines = np.cos(np.linspace(0, math.pi, 200_001)[1:-1])
+    weights = np.exp(logit * cosines) * (1 - cosines**2)  # of a sphere in four dimensions
+    length = np.sum(weights * cosines) / np.sum(weights)
+    mass = 1_000 * np.sum(weights) / np.sum(1 - cosines**2) / math.exp(logit)
+    noise = 4.0 * math.hypot(1, 0.25) / mass * math.hypot(1, length / 0.25)
+    fourier = math.sqrt(1_000 * (1 + mass) / 2048) / mass
+    assert length == pytest.approx(2 * math.hypot(noise, fourier), rel=0.02)
+
+
+@pytest.mark.parametrize(("rows", "scale"), [(300, 3.0), (3_000, 3.0), (3_000, 8.0)])
+def test_the_predicted_error_of_fourier_features_is_met(rows, scale):
+    """Of denominators, over frequencies that are drawn anew."""
+    keys, query = unit_rows(rows, 12), unit_rows(1, 12, seed=1)
+    norms = {"scale": scale, "key_norm": 1.0, "query_norm": 1.0}
+    sums = []
+    for seed in range(60):
+        kernel = Fourier(12, frequencies=64, seed=seed, **norms)
+        quiet = discreet.build(keys, keys, kernel=kernel, scale=scale, entropy=Silent(), **SPEND)
+        sums.append(quiet.sums(query)[1][0])
+    spread = Spread(rows=rows, dim=12, value_dim=1, tau=1.0, multiplier=1.0)
+    expected = kernel.error * spread.fourier_error(spread.mass(scale, 12))
+    truth = np.exp(scale * keys @ query[0]).sum()
+    assert np.std(sums) / truth == pytest.approx(expected, rel=0.35)
 
 
 def test_a_sharp_temperature_is_warned_of_with_one_that_would_do():

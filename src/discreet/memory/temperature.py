@@ -1,0 +1,123 @@
+"""Which temperature so many rows can bear, where nothing is known of them but how many there are.
+
+All of it is a function of public numbers: rows that are spread evenly over a sphere stand in for
+the private ones.
+"""
+
+import math
+from dataclasses import dataclass
+
+from scipy import optimize, special
+
+# Recommended temperatures have logits between these.
+_LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
+
+# "auto" uses so many Fourier frequencies; each gives two features.
+FREQUENCIES = 1024
+
+# At the recommended temperature an answer is so many times the error of each of its numbers.
+_CLEAR_OF_ERROR = 2.0
+
+
+def usual_directions(dim: int) -> float:
+    """Return in how many directions rows are taken to vary where nothing is known about them.
+
+    A guess, and the only one: an eighth of all, but at least eight. Rows that matter for a query
+    lie closer to it than points that fill all of space.
+    """
+    return min(float(dim), max(8.0, dim / 8))
+
+
+def spread_mass(logit: float, dim: float) -> float:
+    """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere."""
+    order = dim / 2 - 1
+    bessel = float(special.ive(order, logit))
+    if not bessel > 0 or not math.isfinite(bessel):  # order far above t: the series' first terms
+        return logit**2 / (2 * dim)
+    return float(special.gammaln(dim / 2) + order * math.log(2 / logit) + math.log(bessel) + logit)
+
+
+def answer_length(logit: float, dim: float) -> float:
+    """Return E[cos·e^(t·cos)]/E[e^(t·cos)]: how long answers are, over the length of values.
+
+    For keys that are spread evenly, and values that are such keys themselves.
+    """
+    above, below = (float(special.ive(order, logit)) for order in (dim / 2, dim / 2 - 1))
+    if not below > 0 or not math.isfinite(above / below):  # likewise
+        return logit / dim
+    return above / below
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Attention over rows that are spread evenly over a sphere, with all errors that it will have.
+
+    Attributes:
+        rows: how many there are.
+        dim: width of keys.
+        value_dim: width of values.
+        tau: weight of the denominator, over the length of values.
+        multiplier: noise of a number of the state, over its sensitivity.
+    """
+
+    rows: int
+    dim: int
+    value_dim: int
+    tau: float
+    multiplier: float
+
+    def recommended_scale(self, reach: float) -> float:
+        """Return the sharpest scale at which answers stand clear of their error.
+
+        Where none does, the scale at which they come closest.
+
+        Args:
+            reach: key_norm·query_norm, the logit at scale one.
+        """
+
+        def surplus(logit: float) -> float:
+            return math.log(self.clearness(logit) / _CLEAR_OF_ERROR)
+
+        logit = float(
+            optimize.minimize_scalar(
+                lambda logit: -surplus(logit), bounds=(_LEAST_LOGIT, _LARGEST_LOGIT)
+            ).x
+        )
+        if surplus(_LARGEST_LOGIT) >= 0:
+            logit = _LARGEST_LOGIT
+        elif surplus(logit) > 0:
+            logit = float(optimize.brentq(surplus, logit, _LARGEST_LOGIT, xtol=1e-6))
+        # Three digits are enough, and look better on a card.
+        return float(f"{logit / reach:.3g}")
+
+    def clearness(self, logit: float) -> float:
+        """Return the length of an answer over the error of its numbers, in usual directions.
+
+        A numerator has noise e^t·multiplier·√(1 + τ²), in units of the length of values; the mass
+        that it is divided by is e^t·`mass`.
+        """
+        directions = usual_directions(self.dim)
+        length, mass = answer_length(logit, directions), self.mass(logit, directions)
+        noise = self.multiplier * math.hypot(1, self.tau) * self.quotient(length) / mass
+        fourier = self.fourier_error(mass) / math.sqrt(2 * FREQUENCIES)
+        return length / math.hypot(noise, fourier)
+
+    def mass(self, logit: float, dim: float) -> float:
+        """Return Σ e^(t·cos - t): as many rows at the largest logit would weigh the same."""
+        return self.rows * math.exp(spread_mass(logit, dim) - logit)
+
+    def fourier_error(self, mass: float) -> float:
+        """Return the relative error of a sum of weights, over the Fourier error of one weight.
+
+        Errors of two rows are as alike as their kernel e^(t·cos - t) is near one, so the variance
+        of the sum is Σ_ij of that: rows·mass, and rows for each with itself.
+        """
+        return math.sqrt(self.rows * (1 + mass)) / mass
+
+    def quotient(self, length: float) -> float:
+        """Return how much more error a number of an answer has than its numerator alone.
+
+        Args:
+            length: of the answer, over that of values; its numbers are taken to be alike.
+        """
+        return math.hypot(1, length / (self.tau * math.sqrt(self.value_dim)))
