@@ -199,20 +199,21 @@ def compare(
 @app.command()
 def demo(
     *,
-    picture: Annotated[
-        Path, typer.Option(help="Where to draw accuracy against ε (needs matplotlib).")
-    ] = Path("discreet-demo.png"),
+    output: options.Output = Path("discreet-demo.html"),
+    picture: options.Picture = None,
     splits: Annotated[
         int, typer.Option(min=2, help="Random splits of the data to average over.")
     ] = 8,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Build private memories of handwritten digits, and show card, accuracy and alternatives.
+    """Build private memories of handwritten digits, and write a page with all that they show.
 
     Example: discreet demo
     """
     from discreet.cli.demo import show
 
-    show(picture, splits=splits)
+    show(output, picture=picture, splits=splits, force=force, as_json=as_json)
 
 
 def main() -> None:

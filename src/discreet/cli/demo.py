@@ -1,94 +1,104 @@
 """What `discreet demo` shows: private attention on digits, its card, and what else there is."""
 
+import json
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from discreet.cli import digits
-from discreet.cli.digits import Accuracy
-from discreet.memory import Memory
-from discreet.paper.needs import Needs, attention_needs
+from discreet.cli.commands import check_output
+from discreet.cli.digits import Mean
+from discreet.cli.findings import EPSILON, Findings, find
+from discreet.cli.page import HOW_TO_GET_PICTURES, write_page
+from discreet.errors import DiscreetError
+from discreet.paper.needs import Needs
 
-_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-_CARD_EPSILON = 1.0
 
+def show(
+    page: Path,
+    *,
+    picture: Path | None = None,
+    splits: int = digits.SPLITS,
+    force: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Print the card and the table, or JSON, and write the page and the picture.
 
-def show(picture: Path, *, splits: int = digits.SPLITS) -> None:
-    """Print the card and the table, and draw the picture if matplotlib is there."""
+    Args:
+        page: the HTML file.
+        picture: a PNG or SVG of accuracy against ε, if it is wanted.
+        splits: random splits of the data to average over.
+        force: whether files may be replaced.
+        as_json: whether to print the findings as JSON.
+    """
+    for path in (page, picture):
+        if path is not None:
+            check_output(path, force=force)
+    pictures = _pictures(picture)
+    found = find(splits)
+    write_page(found, page, pictures=pictures)
+    if picture is not None:
+        _draw(found, picture)
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))  # noqa: T201 (the output)
+        return
     console = Console(highlight=False)
-    data = digits.splits(splits)
-    memories = {epsilon: data[0].memory(epsilon) for epsilon in _EPSILONS}
-    console.rule("[bold]A private memory of 1,347 handwritten digits, and its card")
-    console.print(str(memories[_CARD_EPSILON].card), markup=False, soft_wrap=True)
+    console.rule(f"[bold]A private memory of {found.rows:,} handwritten digits, and its card")
+    console.print(str(found.card), markup=False, soft_wrap=True)
     console.print()
     console.rule("[bold]How well it answers: classes of images that it has never seen, no training")
-    private = [digits.private_accuracy(data, epsilon) for epsilon in _EPSILONS]
-    exact = [
-        digits.exact_accuracy(data, epsilon, memory.scale) for epsilon, memory in memories.items()
-    ]
-    dpsgd = digits.dpsgd_accuracy()
-    console.print(_table(memories, private, exact, dpsgd))
-    paper = _paper_line(_paper_needs(memories[_CARD_EPSILON]))
-    console.print(paper)
+    console.print(_table(found))
+    console.print(_paper_line(found.paper))
+    if not pictures:
+        console.print(f"No pictures on the page. {HOW_TO_GET_PICTURES}", markup=False)
+    for name, path in (("Page", page), ("Picture", picture)):
+        if path is not None:
+            console.print(f"{name}: {path}", markup=False, soft_wrap=True)
+
+
+def _pictures(wanted: Path | None) -> bool:
+    """Return whether there will be pictures; raise if one was asked for that cannot be drawn."""
     try:
-        from discreet.cli.pictures import Curve, accuracy_against_epsilon, save
+        from discreet.cli.pictures import check_suffix
     except ImportError:
-        console.print("No picture without matplotlib: pip install 'discreet[plots]'.", markup=False)
-    else:
-        curves = [
-            Curve(
-                [each.epsilon for each in points],
-                [each.mean for each in points],
-                [each.stderr for each in points],
-            )
-            for points in (private, exact, dpsgd)
-        ]
-        save(
-            accuracy_against_epsilon(
-                private=curves[0], exact=curves[1], dpsgd=curves[2], delta=digits.DELTA
-            ),
-            picture,
-        )
-        console.print(f"Picture: {picture}")
+        if wanted is not None:
+            raise DiscreetError(HOW_TO_GET_PICTURES) from None
+        return False
+    if wanted is not None:
+        check_suffix(wanted)
+    return True
 
 
-def _table(
-    memories: dict[float, Memory],
-    private: list[Accuracy],
-    exact: list[Accuracy],
-    dpsgd: list[Accuracy],
-) -> Table:
+def _draw(found: Findings, path: Path) -> None:
+    from discreet.cli.gallery import accuracy
+    from discreet.cli.pictures import save
+
+    save(accuracy(found), path)
+
+
+def _table(found: Findings) -> Table:
     table = Table(title=f"Accuracy, mean of splits ± standard error (δ = {digits.DELTA:g})")
     for heading in ("ε", "scale", "exact attention", "private memory", "DP-SGD"):
         table.add_column(heading, justify="right")
-    known = {each.epsilon: each for each in dpsgd}
-    for mine, truth in zip(private, exact, strict=True):
-        other = known.get(mine.epsilon)
+    for each in found.accuracies:
         table.add_row(
-            f"{mine.epsilon:g}",
-            f"{memories[mine.epsilon].scale:.3g}",
-            f"{truth.mean:.3f}",
-            f"{mine.mean:.3f} ± {mine.stderr:.3f}",
-            "" if other is None else f"{other.mean:.3f} ± {other.stderr:.3f}",
+            f"{each.epsilon:g}",
+            f"{each.scale:.3g}",
+            f"{each.exact.mean:.3f}",
+            _with_error(each.private),
+            "" if each.dpsgd is None else _with_error(each.dpsgd),
         )
     return table
 
 
-def _paper_needs(memory: Memory) -> Needs:
-    return attention_needs(
-        rows=digits.ROWS_HINT,
-        key_dim=memory.kernel.dim,
-        value_dim=10,
-        largest_logit=memory.kernel.largest_logit,
-        epsilon=memory.guarantee.epsilon,
-        delta=memory.guarantee.delta,
-    )
+def _with_error(mean: Mean) -> str:
+    return f"{mean.mean:.3f} ± {mean.stderr:.3f}"
 
 
 def _paper_line(needs: Needs) -> str:
     return (
-        "The paper's construction for the same data and logits, at ε = 1: "
+        f"The paper's construction for the same data and logits, at ε = {EPSILON:g}: "
         f"{needs.state_bytes:.1e} bytes of state, and {needs.rows:.0e} rows before an answer means "
         "anything."
     )

@@ -7,14 +7,14 @@ own, from ε, δ, a public number of rows and dimensions.
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.memory import Memory, build, oracle
+from discreet.memory import Memory, Plan, build, oracle, plan
 from discreet.noise import Entropy
 
 Floats = NDArray[np.float64]
@@ -26,10 +26,10 @@ VALUE_NORM = math.sqrt(0.9)  # of every one-hot vector less 0.1, whatever the cl
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """Mean accuracy over splits, and its standard error."""
+class Mean:
+    """A mean over splits and its standard error, at some ε or number of rows."""
 
-    epsilon: float
+    at: float
     mean: float
     stderr: float
 
@@ -47,7 +47,17 @@ class Split:
         """Return how often the largest vote is right."""
         return float(np.mean(np.argmax(answers, axis=1) == self.classes))
 
-    def memory(self, epsilon: float, *, entropy: Entropy | None = None) -> Memory:
+    def exact(self, scale: float) -> Floats:
+        """Return the answers of exact attention to all test images. NOT PRIVATE."""
+        return oracle.attention(self.queries, self.keys, self.values, scale=scale)
+
+    def first(self, rows: int) -> "Split":
+        """Return the same with the first training images only."""
+        return replace(self, keys=self.keys[:rows], values=self.values[:rows])
+
+    def memory(
+        self, epsilon: float, *, scale: float | None = None, entropy: Entropy | None = None
+    ) -> Memory:
         """Return a memory of the training images."""
         return build(
             self.keys,
@@ -56,6 +66,7 @@ class Split:
             delta=DELTA,
             value_norm=VALUE_NORM,
             rows_hint=ROWS_HINT,
+            scale=scale,
             entropy=entropy,
         )
 
@@ -80,9 +91,7 @@ def splits(count: int = SPLITS) -> list[Split]:
     return made
 
 
-def private_accuracy(
-    data: list[Split], epsilon: float, *, entropy: Entropy | None = None
-) -> Accuracy:
+def private_accuracy(data: list[Split], epsilon: float, *, entropy: Entropy | None = None) -> Mean:
     """Return the accuracy of private memories, one for each split."""
     memories = (each.memory(epsilon, entropy=entropy) for each in data)
     return _mean(
@@ -94,23 +103,44 @@ def private_accuracy(
     )
 
 
-def exact_accuracy(data: list[Split], epsilon: float, scale: float) -> Accuracy:
+def exact_accuracy(data: list[Split], epsilon: float, scale: float) -> Mean:
     """Return the accuracy of exact attention at the same temperature. NOT PRIVATE."""
-    answers = [
-        each.accuracy(oracle.attention(each.queries, each.keys, each.values, scale=scale))
-        for each in data
-    ]
-    return _mean(epsilon, answers)
+    return _mean(epsilon, [each.accuracy(each.exact(scale)) for each in data])
 
 
-def dpsgd_accuracy() -> list[Accuracy]:
+def error(data: list[Split], *, at: float, epsilon: float, scale: float) -> Mean:
+    """Return the root mean square of private less exact answers. NOT PRIVATE."""
+    return _mean(
+        at,
+        [
+            math.sqrt(np.mean((memory.attend(each.queries) - each.exact(scale)) ** 2))
+            for each, memory in ((one, one.memory(epsilon, scale=scale)) for one in data)
+        ],
+    )
+
+
+def predicted(
+    *, rows: int, epsilon: float, scale: float | None, neighbours: str = "add_remove"
+) -> Plan:
+    """Return what `plan` says about a memory of so many digits."""
+    return plan(
+        rows=rows,
+        key_dim=64,
+        value_dim=10,
+        epsilon=epsilon,
+        delta=DELTA,
+        value_norm=VALUE_NORM,
+        scale=scale,
+        neighbours=neighbours,
+    )
+
+
+def dpsgd_accuracy() -> list[Mean]:
     """Return what DP-SGD reaches, as `benchmarks/dpsgd.py` measured it."""
     stored = json.loads(resources.files("discreet.cli").joinpath("dpsgd.json").read_text())
-    return [
-        Accuracy(each["epsilon"], each["accuracy"], each["stderr"]) for each in stored["results"]
-    ]
+    return [Mean(each["epsilon"], each["accuracy"], each["stderr"]) for each in stored["results"]]
 
 
-def _mean(epsilon: float, accuracies: list[float]) -> Accuracy:
-    spread = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies))
-    return Accuracy(epsilon, float(np.mean(accuracies)), spread)
+def _mean(at: float, found: list[float]) -> Mean:
+    spread = float(np.std(found, ddof=1)) / math.sqrt(len(found))
+    return Mean(at, float(np.mean(found)), spread)

@@ -8,7 +8,7 @@ apart by colour-blind people. Figures are narrow, so that their letters are legi
 import base64
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -29,19 +29,18 @@ OWNERS_EYES = "For the owner's eyes: exact answers are not private."
 WITHIN = 1.96
 
 _INK, _FAINT, _PAPER = "#222222", "#d0d0d0", "#ffffff"
-_BLUE, _ORANGE, _GREEN = "#0072b2", "#d55e00", "#009e73"
+_BLUE, _ORANGE = "#0072b2", "#d55e00"
 # What each colour becomes in a page that is dark.
 _AT_NIGHT = {
     _INK: "#e6e6e6",
     _FAINT: "#4a4a4a",
     _BLUE: "#56b4e9",
     _ORANGE: "#ff9e57",
-    _GREEN: "#3ddbab",
 }
-Place = Literal["lower right", "upper right", "upper left", "best"]
+Place = Literal["lower right", "best"]
 
-_WIDTH = 5.6  # inches
-_MOST_POINTS = 300
+_WIDTH = 4.8  # inches
+_MOST_POINTS = 200
 _SUFFIXES = (".png", ".svg")
 
 
@@ -52,6 +51,15 @@ class Curve:
     x: Sequence[float]
     y: Sequence[float]
     stderr: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of several axes: named predictions, what was measured, and what was the same for all."""
+
+    predicted: Mapping[str, Curve]
+    measured: Curve
+    fixed: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,6 @@ class Look:
 _FIRST = Look("-", "o", _BLUE)
 _SECOND = Look("--", "s", _INK)
 _THIRD = Look(":", "^", _ORANGE)
-_FOURTH = Look("-.", "D", _GREEN)
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -132,7 +139,7 @@ def exact_against_private(
     # Evenly chosen from all, so that every query and every number has its turn.
     count = min(len(truth), _MOST_POINTS)
     chosen = np.unique(np.linspace(0, len(truth) - 1, count).round().astype(int))
-    figure, axes = _figure(height=5.4, title="Private answers against exact ones")
+    figure, axes = _figure(height=5.0, title="Private answers against exact ones")
     axes.set_title(
         f"{within:.1%} of {len(truth):,} numbers are within their bars"
         + (f" ({len(chosen)} are drawn)" if len(chosen) < len(truth) else ""),
@@ -154,10 +161,14 @@ def exact_against_private(
     )
     ends = [float(truth[chosen].min()), float(truth[chosen].max())]
     axes.plot(ends, ends, linestyle="--", color=_INK, linewidth=1.4, label="equal", zorder=3)
+    # Where hardly any row matches a query, its bar is longer than all values: cut by the frame.
+    shown = np.concatenate([truth[chosen], mine[chosen]])
+    room = 0.08 * float(np.ptp(shown)) or 1.0
+    axes.set_ylim(float(shown.min()) - room, float(shown.max()) + room)
     axes.set_xlabel("exact attention")
     axes.set_ylabel("private memory")
-    _legend(axes, "upper left")
-    figure.supxlabel(banner, fontsize=11, weight="bold", color=_ORANGE)
+    _legend(axes, "lower right")
+    figure.supxlabel(banner, fontsize=10, weight="bold", color=_ORANGE, multialignment="center")
     return figure
 
 
@@ -179,7 +190,7 @@ def noise_by_level(
     figure, axes = _figure(height=4.2, title="Noise in the paper's tree")
     total = [math.sqrt(sum(each**2 for each in stderr[: k + 1])) for k in range(len(stderr))]
     _draw(axes, Curve(levels, stderr), label, _SECOND)
-    _draw(axes, Curve(levels, total), "a query: all nodes down to this level", _FIRST)
+    _draw(axes, Curve(levels, total), "a query: nodes down to this level", _FIRST)
     _by_ratios(axes)
     if reference is not None:
         name, value = reference
@@ -192,7 +203,7 @@ def noise_by_level(
         ha="center",
         color=_INK,
     )
-    axes.margins(y=0.15)
+    axes.margins(y=0.3)
     axes.set_xticks(list(levels))
     axes.set_xlabel("level (1: halves of the data; the last: leaves)")
     axes.set_ylabel("standard error of the noise")
@@ -200,38 +211,26 @@ def noise_by_level(
     return figure
 
 
-def error_against_epsilon_and_rows(
-    *,
-    predicted_by_epsilon: Curve,
-    measured_by_epsilon: Curve,
-    predicted_by_rows: Curve,
-    measured_by_rows: Curve,
-    fixed: tuple[str, str] = ("", ""),
-) -> Figure:
-    """Return the error of answers, predicted as lines and measured as points, over ε and over n.
-
-    Args:
-        predicted_by_epsilon: what `plan` says.
-        measured_by_epsilon: root mean square of private less exact answers.
-        predicted_by_rows: likewise.
-        measured_by_rows: likewise.
-        fixed: what does not change in the first panel, and in the second.
-    """
-    figure = _blank(height=6.6, title="Error of answers, foretold and found")
-    panels = figure.subplots(2, 1)
-    sides = (
-        (predicted_by_epsilon, measured_by_epsilon, "ε", fixed[0]),
-        (predicted_by_rows, measured_by_rows, "rows n", fixed[1]),
-    )
-    for axes, (predicted, measured, name, constant) in zip(panels, sides, strict=True):
+def error_against_epsilon_and_rows(by_epsilon: Panel, by_rows: Panel) -> Figure:
+    """Return the error of answers, predicted as lines and measured as points, over ε and over n."""
+    figure = _blank(height=6.8, title="Error of answers, predicted and measured")
+    panels = figure.subplots(2, 1, sharey=True)
+    for axes, panel, name in zip(panels, (by_epsilon, by_rows), ("ε", "rows n"), strict=True):
         _dress(axes)
-        _draw(axes, predicted, "predicted by plan", Look("-", "", _INK))
-        _draw(axes, measured, f"measured (±{WITHIN} standard errors)", Look("none", "o", _BLUE))
-        _ticks(axes, measured.x)
+        for (label, curve), line in zip(panel.predicted.items(), ("--", "-", ":"), strict=False):
+            _draw(axes, curve, f"predicted: {label}", Look(line, "", _INK))
+        _draw(axes, panel.measured, f"measured, ±{WITHIN} standard errors", Look("", "o", _BLUE))
+        _ticks(axes, panel.measured.x)
         _by_ratios(axes)
-        axes.set_xlabel(", ".join(filter(None, (name, constant))))
+        axes.set_xlabel(f"{name} ({panel.fixed})")
         axes.set_ylabel("error of a number")
-    _legend(panels[0], "upper right")
+    figure.legend(
+        *panels[0].get_legend_handles_labels(),
+        loc="outside lower left",
+        fontsize=9,
+        frameon=False,
+        labelcolor=_INK,
+    )
     return figure
 
 
