@@ -3,17 +3,17 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-all lint format bench clean
+.PHONY: demo test test-all lint format bench screenshots clean
 
 demo: $(VENV)/.installed
-	$(BIN)/discreet demo
+	$(BIN)/discreet demo --force
 
 # The fast set: what every change must pass.
 test: lint
 	$(BIN)/python -m pytest -m "not slow"
 
-# Everything, the long statistical runs included.
-test-all: lint
+# Everything: the long statistical runs and the demo's page in a browser included.
+test-all: $(VENV)/.tested-all lint
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.tested
@@ -28,6 +28,10 @@ format: $(VENV)/.tested
 
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/noise.py
+
+# Pictures of the command line for the documents, from real runs.
+screenshots: $(VENV)/.installed
+	$(BIN)/python docs/screenshots.py
 
 clean:
 	rm -rf $(VENV) build dist
@@ -44,3 +48,8 @@ $(VENV)/.tested: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,plots,torch]'
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.tested-all: $(VENV)/.tested tools/install-debian-packages
+	tools/install-debian-packages
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser,docs]'
+	touch $@

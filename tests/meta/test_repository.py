@@ -97,6 +97,7 @@ def test_the_core_is_light():
         "typer",
     }
     extras = {"torch", "transformers", "diffusers", "sklearn", "plots", "bench", "dev", "parquet"}
+    extras |= {"browser"}
     assert set(PROJECT["optional-dependencies"]) == extras
 
 
@@ -110,8 +111,11 @@ def test_every_dependency_has_a_range_here_and_a_pin_in_the_constraints():
     assert pins()["torch"] == "2.13.0"
 
 
-def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned():
-    pinned, seen, open_requirements = pins(), {}, ["discreet[dev,parquet,plots,sklearn,torch]"]
+@pytest.mark.parametrize(
+    "extras", ["dev,parquet,plots,sklearn,torch", pytest.param("browser", marks=pytest.mark.slow)]
+)
+def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned(extras):
+    pinned, seen, open_requirements = pins(), {}, [f"discreet[{extras}]"]
     while open_requirements:
         requirement = Requirement(open_requirements.pop())
         key = (requirement.name, frozenset(requirement.extras))
@@ -127,7 +131,7 @@ def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned():
             ]
     versions = {name.lower().replace("_", "-"): version for (name, _), version in seen.items()}
     del versions["discreet"]
-    assert len(versions) > 30
+    assert len(versions) > 20
     assert versions == {name: pinned.get(name) for name in versions}
 
 

@@ -1,13 +1,12 @@
 """What `discreet demo` shows: private attention on digits, its card, and what else there is."""
 
-import json
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from discreet.cli import digits
-from discreet.cli.commands import check_output
+from discreet.cli.commands import check_output, print_json
 from discreet.cli.digits import Mean
 from discreet.cli.findings import EPSILON, Findings, find
 from discreet.cli.page import HOW_TO_GET_PICTURES, write_page
@@ -41,7 +40,7 @@ def show(
     if picture is not None:
         _draw(found, picture)
     if as_json:
-        print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))  # noqa: T201 (the output)
+        print_json(found.to_dict())
         return
     console = Console(highlight=False)
     console.rule(f"[bold]A private memory of {found.rows:,} handwritten digits, and its card")

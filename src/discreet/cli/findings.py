@@ -9,13 +9,13 @@ import numpy as np
 from discreet.cli import digits
 from discreet.cli.digits import Floats, Mean, Split
 from discreet.memory import Card, Memory
+from discreet.memory.comparison import WITHIN
 from discreet.paper.forest import levels_for
 from discreet.paper.needs import Needs, attention_needs
 from discreet.paper.node import Noise, node_noise
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 EPSILON = 1.0  # of the memory whose card and answers are shown
-_WITHIN = 1.96
 
 # Errors vary little from split to split: so many are enough for them.
 _SPLITS_FOR_ERRORS = 3
@@ -43,7 +43,7 @@ class Answers:
     @property
     def within(self) -> float:
         """Share of numbers that are within 1.96 standard errors of the exact one."""
-        return float(np.mean(np.abs(self.private - self.exact) <= _WITHIN * self.stderr))
+        return float(np.mean(np.abs(self.private - self.exact) <= WITHIN * self.stderr))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The demo's page: one HTML file that loads nothing from elsewhere."""
 
-import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
@@ -8,6 +7,7 @@ from pathlib import Path
 from string import Template
 
 from discreet._version import __version__
+from discreet.cli.commands import whole_file
 from discreet.cli.digits import Mean
 from discreet.cli.findings import EPSILON, Compared, Findings
 
@@ -16,12 +16,9 @@ HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."
 
 def write_page(found: Findings, path: Path, *, pictures: bool) -> None:
     """Write the page: whole, or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(as_html(found, pictures=pictures), encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    page = as_html(found, pictures=pictures)
+    with whole_file(path) as file:
+        file.write(page.encode())
 
 
 def as_html(found: Findings, *, pictures: bool) -> str:

@@ -21,12 +21,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike
 
+from discreet.cli.commands import whole_file
 from discreet.errors import InvalidInput
+from discreet.memory.comparison import WITHIN
 
 OWNERS_EYES = "For the owner's eyes: exact answers are not private."
-
-# Standard errors that hold 95% of the time.
-WITHIN = 1.96
 
 _INK, _FAINT, _PAPER = "#222222", "#d0d0d0", "#ffffff"
 _BLUE, _ORANGE = "#0072b2", "#d55e00"
@@ -77,9 +76,11 @@ _THIRD = Look(":", "^", _ORANGE)
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG or SVG, as the suffix says."""
+    """Write a figure as PNG or SVG, as the suffix says: whole, or not at all."""
     check_suffix(path)
-    figure.savefig(path, dpi=160, metadata=_no_metadata(path.suffix.lower()))
+    suffix = path.suffix.lower()
+    with whole_file(path) as file:
+        figure.savefig(file, format=suffix[1:], dpi=160, metadata=_no_metadata(suffix))
 
 
 def check_suffix(path: Path) -> None:

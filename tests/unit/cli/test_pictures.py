@@ -93,6 +93,17 @@ def test_curves_are_told_apart_without_colour(draw):
         assert len(looks) == len(set(looks))
 
 
+@pytest.mark.parametrize("draw", ALL)
+def test_no_word_is_cut(draw):
+    figure = draw()
+    figure.canvas.draw()
+    parts = [*figure.axes, *figure.texts, *figure.legends]
+    assert len(parts) > 1
+    for box in (each.get_tightbbox() for each in parts):
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1
+
+
 def test_the_share_within_the_bars_is_of_all_numbers():
     assert "95.0% of 1,000 numbers" in words(scatter())
     assert "65.4% of 1,000 numbers" in words(scatter(sigmas=2.0))
