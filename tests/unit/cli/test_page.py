@@ -1,6 +1,7 @@
 """The demo's page, without a browser; tests/integration/test_browser.py opens it in one."""
 
 import html.parser
+import importlib
 import json
 import re
 import sys
@@ -121,7 +122,9 @@ def test_without_pictures_the_page_says_how_to_get_them(found):
 
 def test_the_demo_needs_no_matplotlib_and_prints_json(found, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "discreet.cli.pictures", None)
-    monkeypatch.setattr("discreet.cli.demo.find", lambda splits: found)
+    # By its name in full: the package also has the command, a function called demo.
+    module = importlib.import_module("discreet.cli.demo")
+    monkeypatch.setattr(module, "find", lambda splits: found)
     arguments = ["demo", "-o", str(tmp_path / "page.html")]
     plain = RUNNER.invoke(app, arguments)
     assert plain.exit_code == 0, plain.output
@@ -140,5 +143,5 @@ def test_findings_are_of_the_right_size(found):
         measured = [each.mean for each in errors.measured]
         assert measured[0] > 2 * measured[-1]
         for value, low, high in zip(measured, errors.matched, errors.spread, strict=True):
-            assert 0.5 * low < value < high
+            assert 0.5 * low < value < min(4 * low, high)  # near the lower line, as the page says
     assert found.tree.memory < found.tree.query
