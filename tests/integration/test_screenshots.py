@@ -69,6 +69,7 @@ def test_what_is_overwritten_is_not_seen(screenshots, printed, seen):
 
 
 def test_a_long_command_is_broken_between_options(screenshots):
-    drawn = words(screenshots.draw(screenshots.COMMANDS["build"], ""))
+    command = screenshots.COMMANDS["build"].replace(" -o", " --rows-hint 50000 -o")
+    drawn = words(screenshots.draw(command, ""))
     assert "\n    -o memory.safetensors" in drawn
     assert "\\" in drawn
