@@ -33,6 +33,7 @@ _BLUE, _ORANGE = "#0072b2", "#d55e00"
 _AT_NIGHT = {
     _INK: "#e6e6e6",
     _FAINT: "#4a4a4a",
+    _PAPER: "#171819",
     _BLUE: "#56b4e9",
     _ORANGE: "#ff9e57",
 }
@@ -296,8 +297,14 @@ def _by_ratios(axes: Axes) -> None:
 
 
 def _legend(axes: Axes, place: Place) -> None:
-    legend = axes.legend(loc=place, fontsize=9, frameon=False, labelcolor=_INK)
-    legend.set_zorder(4)
+    axes.legend(
+        loc=place,
+        fontsize=9,
+        labelcolor=_INK,
+        facecolor=_PAPER,
+        edgecolor="none",
+        framealpha=0.85,  # bars behind it stay to be guessed
+    ).set_zorder(4)
 
 
 def _no_metadata(suffix: str) -> dict[str, None]:
