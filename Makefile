@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-all lint format bench screenshots clean
+.PHONY: demo test test-all lint format docs bench screenshots clean
 
 demo: $(VENV)/.installed
 	$(BIN)/discreet demo --force
@@ -12,7 +12,7 @@ demo: $(VENV)/.installed
 test: lint
 	$(BIN)/python -m pytest -m "not slow"
 
-# Everything: the long statistical runs and the demo's page in a browser included.
+# Everything: long statistical runs, the documents, and the demo's page in a browser included.
 test-all: $(VENV)/.tested-all lint
 	$(BIN)/python -m pytest
 
@@ -25,6 +25,11 @@ lint: $(VENV)/.tested
 format: $(VENV)/.tested
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The pages, in build/docs. Warnings are errors: a broken link fails.
+docs: $(VENV)/.documented
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --builder html docs build/docs
+	@echo "build/docs/index.html"
 
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/noise.py
@@ -48,6 +53,10 @@ $(VENV)/.tested: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,plots,torch]'
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.documented: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
 
 $(VENV)/.tested-all: $(VENV)/.tested tools/install-debian-packages
 	tools/install-debian-packages

@@ -96,8 +96,18 @@ def test_the_core_is_light():
         "scipy",
         "typer",
     }
-    extras = {"torch", "transformers", "diffusers", "sklearn", "plots", "bench", "dev", "parquet"}
-    extras |= {"browser"}
+    extras = {
+        "bench",
+        "browser",
+        "dev",
+        "diffusers",
+        "docs",
+        "parquet",
+        "plots",
+        "sklearn",
+        "torch",
+        "transformers",
+    }
     assert set(PROJECT["optional-dependencies"]) == extras
 
 

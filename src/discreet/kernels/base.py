@@ -223,7 +223,7 @@ class Kernel(abc.ABC):
             queries: numpy or torch, floats, shape (..., d); any finite size.
 
         Returns:
-            The queries, and their squared lengths in units of query_norm, shape (..., 1): 0 to 1.
+            The queries, and their squared lengths in units of query_norm, shape (..., 1), 0 to 1.
         """
         xp = array_api_compat.array_namespace(queries)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,0 +1,110 @@
+"""The documents do what they say: blocks run, pages are complete, and all of it builds."""
+
+import importlib.util
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from documents import blocks, matches, run
+
+import discreet
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})
+ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "testing")
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate_cli", DOCS / "generate_cli.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def public_names():
+    """Return every public name, under the shortest path that leads to it."""
+    names = {f"discreet.{name}" for name in discreet.__all__}
+    for room in ROOMS:
+        own = set(getattr(discreet, room).__all__) - set(discreet.__all__)
+        names |= {f"discreet.{room}.{name}" for name in own}
+    return names
+
+
+def pages():
+    return {path: path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}
+
+
+def test_the_tutorial_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run(DOCS / "tutorial.md", tmp_path)
+    assert names["stderr"].max() < 0.02  # it is not just noise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [*HOW_TOS, DOCS / "choosing.md"], ids=lambda path: path.stem)
+def test_what_the_other_pages_show_is_what_happens(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(blocks(path.read_text(encoding="utf-8"))) > 0
+    run(path, tmp_path)
+
+
+def test_a_document_that_shows_something_else_fails(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nx = 1\nprint(x, 3)\n```\n\n```text\n1 ...\n```\n")
+    assert run(page, tmp_path)["x"] == 1
+    page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n")
+    with pytest.raises(AssertionError, match="shows"):
+        run(page, tmp_path)
+    page.write_text("```sh\ndiscreet card missing.safetensors\n```\n")
+    with pytest.raises(AssertionError, match=r"missing\.safetensors"):
+        run(page, tmp_path)
+    assert not matches("a...c", "abd")
+
+
+def test_the_page_of_the_command_line_is_up_to_date():
+    made = generator()
+    assert made.PAGE.read_text(encoding="utf-8") == made.page(), (
+        "run: python docs/generate_cli.py --write"
+    )
+
+
+def test_a_command_without_help_fails(monkeypatch):
+    made = generator()
+    app = made.typer.Typer(callback=lambda: None, help="An app.")
+    app.command("silent")(lambda: None)
+    monkeypatch.setattr(made.cli, "app", app)
+    with pytest.raises(SystemExit, match="silent has no help"):
+        made.page()
+
+
+def test_the_reference_has_every_public_name():
+    source = "\n".join(text for path, text in pages().items() if path.parent.name == "api")
+    directives = set(re.findall(r"^\.\. (?:auto)?[a-z]+:: ([\w.]+)$", source, re.MULTILINE))
+    assert len(public_names()) > 50
+    assert public_names() - directives == set()
+
+
+def test_the_table_of_contents_has_every_page_once():
+    listed = []
+    for path, text in pages().items():
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+            entries = [line for line in block.splitlines() if line and not line.startswith(":")]
+            listed += [(path.parent / f"{entry}.md").relative_to(DOCS) for entry in entries]
+    everything = [path.relative_to(DOCS) for path in pages() if path != DOCS / "index.md"]
+    assert sorted(listed) == sorted(everything)
+
+
+@pytest.mark.slow
+def test_the_pages_build_without_a_warning(tmp_path):
+    built = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    done = subprocess.run([*built, DOCS, tmp_path], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    from sphinx.util.inventory import InventoryFile
+
+    inventory = InventoryFile.loads((tmp_path / "objects.inv").read_bytes(), uri="")
+    kinds = {kind: set(names) for kind, names in inventory.data.items()}
+    python = set().union(*(names for kind, names in kinds.items() if kind.startswith("py:")))
+    assert public_names() - python == set()
