@@ -2,7 +2,7 @@
 
 A `python` block runs in the document's one namespace. Each line of an `sh` block is a `discreet`
 command, run by the one that is installed. A `text` block that follows a block with nothing but
-blank lines between shows what it printed; `...` stands for anything.
+blank lines between shows what it printed; `...` stands for any lines, or any part of a line.
 """
 
 import contextlib
@@ -55,13 +55,16 @@ def run(path, folder):
 
 
 def matches(shown, printed):
-    """Return whether a page shows what was printed, but for `...` and blanks at ends of lines."""
-    pattern = ".*?".join(re.escape(part) for part in _trimmed(shown).split("..."))
-    return re.fullmatch(pattern, _trimmed(printed), re.DOTALL) is not None
+    """Return whether a page shows what was printed; `...` is any lines, or any part of a line."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line == "..." else ".*?".join(map(re.escape, line.split("..."))) + r"\n"
+        for line in _lines(shown)
+    )
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed))) is not None
 
 
-def _trimmed(text):
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+def _lines(text):
+    return [line.rstrip() for line in text.strip().splitlines()]
 
 
 def _python(code, names, where):
