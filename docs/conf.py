@@ -1,12 +1,29 @@
 """How Sphinx builds these pages. `make docs`: warnings are errors, and no network is needed."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy.typing
 
 from discreet import __version__
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+Number = TypeVar("Number")
+
+
+class ArrayLike:
+    """Stands in for numpy's, which would be spelt out over three lines wherever it occurs."""
+
+
+class NDArray(Generic[Number]):
+    """Likewise."""
+
+
+# Before a module is imported that uses them.
+numpy.typing.ArrayLike, numpy.typing.NDArray = ArrayLike, NDArray
+ArrayLike.__module__ = NDArray.__module__ = "numpy.typing"
 
 project = "discreet"
 author = "The discreet developers"
@@ -34,8 +51,9 @@ def _plain_text(
 ) -> None:
     """Escape what is markup for Sphinx and plain text in our docstrings: |z| and (*heads, n, d)."""
     text = re.sub(r"(`[^`]*`)|([|*])", lambda found: found[1] or f"\\{found[2]}", "\n".join(lines))
-    # Napoleon takes what stands before a colon in the first line of a property for its type.
-    lines[:] = [*([""] if what == "property" else []), *text.split("\n")]
+    # Napoleon takes what stands before a colon in the first line of a property for its type. An
+    # empty comment takes that place.
+    lines[:] = [*(["..", ""] if what == "property" else []), *text.split("\n")]
 
 
 def setup(app: "Sphinx") -> None:

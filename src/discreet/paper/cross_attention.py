@@ -62,7 +62,7 @@ class DPCrossAttention(Structure):
     Args:
         K: keys, shape (n, d); clipped to [0, upper].
         V: values, shape (n, d_v); clipped to ±value_bound.
-        upper: R.
+        upper: R, the right end of the range of each coordinate.
         value_bound: R_w.
         epsilon: for what `scope` covers and all queries.
         delta: for truncation.

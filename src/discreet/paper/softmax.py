@@ -42,7 +42,7 @@ class DPTreeSoftmax(Structure):
     Args:
         X: points, shape (n, d); clipped to [0, upper].
         weights: shape (n,); clipped to ±weight_bound.
-        upper: R.
+        upper: R, the right end of the range of each coordinate.
         weight_bound: R_w.
         epsilon: for the whole structure and all queries.
         delta: for truncation.

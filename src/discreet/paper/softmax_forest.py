@@ -65,7 +65,7 @@ class SoftmaxForest:
 
     Attributes:
         kernel: the feature map P.
-        upper: R.
+        upper: R, the right end of the range of each coordinate.
         bounds: of the weights in each column, shape (columns,).
         trees: one DPTreeDistance for each feature.
         offset: the noisy P_wx, shape (copies, columns).
