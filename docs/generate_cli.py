@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from discreet import cli
+from discreet.cli import shell
 
 PAGE = pathlib.Path(__file__).with_name("cli.md")
 
@@ -39,7 +40,7 @@ def _command(name: str, command: Any) -> Iterator[str]:  # noqa: ANN401 (typer k
     if not command.help:
         sys.exit(f"{name} has no help text: every command needs one.")
     yield f"## {name}\n"
-    usage = [name, *(each.name.upper() for each in arguments), *(["[OPTIONS]"] if options else [])]
+    usage = [name, *map(_placeholder, arguments), *(["[OPTIONS]"] if options else [])]
     yield f"```text\n{' '.join([*usage, *(['COMMAND'] if children else [])])}\n```\n"
     yield from _help(command.help)
     if children:
@@ -60,20 +61,22 @@ def _children(command: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
 
 
 def _help(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help text; an example becomes a block of code."""
-    for paragraph in inspect.cleandoc(text).replace("\b\n", "").split("\n\n"):
-        title, colon, example = paragraph.partition(":")
-        if colon and title.startswith("Example"):
-            lines = [line.strip() for line in example.strip().splitlines()]
-            yield f"{title}:\n"
-            yield "```text\n" + "\n".join(lines) + "\n```\n"
-        else:
-            yield f"{paragraph}\n"
+    """Yield the paragraphs of a help text; the example that ends one becomes a block of code."""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        before, _, example = paragraph.partition("Example: ")
+        if before:
+            yield f"{_escaped(before.strip())}\n"
+        if example:
+            yield f"Example:\n\n```text\n{_line(example)}\n```\n"
 
 
 def _line(text: str | None) -> str:
     """Return the first sentence or paragraph of a help text, on one line."""
     return " ".join((text or "").split("\n\n")[0].split())
+
+
+def _placeholder(argument: Any) -> str:  # noqa: ANN401
+    return argument.name.upper() if argument.required else f"[{argument.name.upper()}]"
 
 
 def _names(option: Any) -> str:  # noqa: ANN401
@@ -98,21 +101,26 @@ def _table(titles: list[str], rows: Iterator[list[str]]) -> Iterator[str]:
 
 
 def _cell(text: str | None) -> str:
-    """Return a text as a table can hold it; in code only the bar has a meaning."""
-    escaped = _line(text).replace("|", "\\|")
-    return escaped if escaped.startswith("`") else escaped.replace("*", "\\*")
+    """Return a text as a table can hold it."""
+    return _escaped(_line(text)).replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Return a text whose stars are stars: (*heads, n, d). Code needs no escape."""
+    return text if text.startswith("`") else text.replace("*", "\\*")
 
 
 def _exit_codes() -> Iterator[str]:
-    """Yield the exit codes, from the docstring of the command line's package."""
-    found = re.search(r"Exit codes: (.*?)(?:\n\n|\Z)", inspect.getdoc(cli) or "", re.DOTALL)
+    """Yield the exit codes, from the docstring of the module that makes them."""
+    found = re.search(r"Exit codes: (.*?)(?:\n\n|\Z)", inspect.getdoc(shell) or "", re.DOTALL)
     if not found:
-        sys.exit('Expected discreet.cli to say "Exit codes: ..." in its docstring.')
+        sys.exit('Expected discreet.cli.shell to say "Exit codes: ..." in its docstring.')
+    codes, _, rest = _line(found[1]).partition(". ")
     yield "## Exit codes\n"
-    for code in _line(found[1]).rstrip(".").split("; "):
+    for code in codes.rstrip(".").split("; "):
         number, _, meaning = code.partition(" ")
         yield f"- `{number}`: {meaning}"
-    yield ""
+    yield f"\n{rest}\n" if rest else ""
 
 
 def main() -> None:
