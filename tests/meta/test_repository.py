@@ -102,6 +102,7 @@ def test_the_core_is_light():
         "dev",
         "diffusers",
         "docs",
+        "examples",
         "parquet",
         "plots",
         "sklearn",

