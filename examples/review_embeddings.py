@@ -37,13 +37,14 @@ def embedded_reviews(source: str, count: int, cache: pathlib.Path) -> tuple[np.n
         texts, every_label = _read(source)
         encoder, start, done = _encoder(), time.monotonic(), len(vectors)
         for first in range(done, count, BLOCK):
-            vectors = np.concatenate([vectors, _embed(encoder, texts[first : first + BLOCK])])
+            block = texts[first : min(first + BLOCK, count)]
+            vectors = np.concatenate([vectors, _embed(encoder, block)])
             labels = every_label[: len(vectors)]
             _save(path, vectors=vectors, labels=labels)
             each = (time.monotonic() - start) / (len(vectors) - done)
-            left = max(count - len(vectors), 0)
+            left = each * (count - len(vectors)) / 60
             print(
-                f"{source}: {len(vectors):,} texts embedded, {each * left / 60:.1f} minutes to go",
+                f"{source}: {len(vectors):,} texts embedded, {left:.1f} minutes to go",
                 file=sys.stderr,
                 flush=True,
             )
