@@ -87,7 +87,7 @@ def attack(epsilon: float | None, trials: int) -> tuple[int, int, float]:
 def main() -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=200, help="attacks at each ε (default: 200)")
+    parser.add_argument("--trials", type=int, default=150, help="attacks at each ε (default: 150)")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0, 16.0, 64.0])
     options = parser.parse_args()
     trials = options.trials

@@ -69,7 +69,7 @@ def draw(results: dict[int, list[tuple[float, float]]], path: str) -> None:
 def main() -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[2_000, 20_000, 200_000])
+    parser.add_argument("--rows", type=int, nargs="+", default=[2_000, 20_000, 100_000])
     parser.add_argument("--builds", type=int, default=4, help="for each measurement (default: 4)")
     parser.add_argument("--picture", help="also draw a picture in this file (needs matplotlib)")
     options = parser.parse_args()

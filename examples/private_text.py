@@ -3,14 +3,14 @@
 Each private review is a row: its key is its embedding (384 numbers), its value is +1 (good) or -1
 (bad). A new review attends to all of them, and the sign of the answer is its verdict. Look for:
 how close private accuracy comes to exact attention at the same temperature, and what a sharper
-softmax would have given, which no ε of this size can afford.
+softmax would give, which takes far more rows to be private.
 
 Two things that matter with embeddings come from public reviews (Rotten Tomatoes, never among the
 private rows, which are from IMDB): the mean that is subtracted, since embeddings share one, and
 the temperature, which is tried out on them. `plan` recommends a temperature for rows that form
 clear groups; good and bad reviews differ too little for that.
 
-The first run embeds the reviews and takes 15 to 20 minutes; later runs read them from the cache.
+The first run embeds the reviews and takes 10 to 20 minutes; later runs read them from the cache.
 """
 
 import argparse
