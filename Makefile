@@ -12,7 +12,8 @@ demo: $(VENV)/.installed
 test: lint
 	$(BIN)/python -m pytest -m "not slow"
 
-# Everything: long statistical runs, the documents, and the demo's page in a browser included.
+# Everything: long statistical runs, builds that are killed, the documents, the demo's page in a browser
+# and the examples included.
 test-all: $(VENV)/.tested-all lint
 	$(BIN)/python -m pytest
 
@@ -60,5 +61,5 @@ $(VENV)/.documented: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.tested-all: $(VENV)/.tested tools/install-debian-packages
 	tools/install-debian-packages
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser,docs]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser,docs,examples]'
 	touch $@

@@ -2,8 +2,8 @@
 
 Run: python docs/screenshots.py [--out docs/screenshots]
 
-The rows are generated, in a folder that is deleted afterwards; what the commands print is drawn as
-SVG that loads no font from elsewhere.
+Rows and commands are the tutorial's. What the commands print is drawn as SVG that loads no font
+from elsewhere.
 """
 
 import argparse
@@ -22,22 +22,13 @@ import tempfile
 import termios
 import textwrap
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 WIDTH = 100
 HERE = pathlib.Path(__file__).parent
 
-SPEND = "--epsilon 1 --delta 1e-6"
-COMMANDS = {
-    "plan": f"discreet plan --rows 50000 --key-dim 32 --value-dim 4 {SPEND}",
-    # Not the scale that plan recommends: at 15.2, compare calls the answers for these rows noise,
-    # because they vary in all 32 directions and plan assumes 11. 3.8 is the smallest of its table.
-    "build": f"discreet build keys.npy values.npy {SPEND} --scale 3.8 -o memory.safetensors",
-    "card": "discreet card memory.safetensors",
-    "compare": "discreet compare memory.safetensors keys.npy values.npy queries.npy",
-}
+SHOWN = ("plan", "build", "card", "compare")
 
 # Rich's own template loads a font from a server. Letters are placed one by one, so any will do.
 TEMPLATE = """\
@@ -109,16 +100,17 @@ class Screen:
         return "\n".join(self.lines).rstrip()
 
 
-def make_rows(folder: pathlib.Path, rows: int = 50_000) -> None:
-    """Write example keys, values and queries: unit vectors around a few directions."""
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(4, 32))
-    kinds = rng.integers(4, size=rows)
-    keys = centres[kinds] + rng.normal(size=(rows, 32))
-    keys /= np.linalg.norm(keys, axis=1, keepdims=True)
-    np.save(folder / "keys.npy", keys)
-    np.save(folder / "values.npy", np.eye(4)[kinds])
-    np.save(folder / "queries.npy", keys[:200])
+def tutorial() -> tuple[str, dict[str, str]]:
+    """Return the tutorial's code that writes the rows, and its first use of each command shown."""
+    page = (HERE / "tutorial.md").read_text(encoding="utf-8")
+    rows = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    lines = re.findall(r"^discreet .*$", page, re.MULTILINE)
+    return rows, {name: next(line for line in lines if line.split()[1] == name) for name in SHOWN}
+
+
+def make_rows(folder: pathlib.Path) -> None:
+    """Write the tutorial's keys, values and queries."""
+    subprocess.run([sys.executable, "-c", tutorial()[0]], cwd=folder, check=True)
 
 
 def run(command: str, folder: pathlib.Path) -> str:
@@ -186,7 +178,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make_rows(folder)
-        for shot, command in COMMANDS.items():
+        for shot, command in tutorial()[1].items():
             (out / f"{shot}.svg").write_text(draw(command, run(command, folder)), encoding="utf-8")
             print(out / f"{shot}.svg")
 

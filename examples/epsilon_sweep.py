@@ -1,8 +1,8 @@
 """How the error falls with ε and with the number of rows: as `plan` predicts, and as measured.
 
 The error of an answer is about 1/(ε·rows): twice the rows allow half the ε. Look for: the last two
-columns agree, though `plan` never saw the data. The temperature stays the same in all lines, so
-that only ε and the rows differ.
+columns agree, though `plan` never saw the data. Keys are their own values here, so that an answer
+points where the query does. The temperature stays the same in all lines: only ε and rows differ.
 """
 
 import argparse
@@ -13,12 +13,14 @@ import numpy as np
 import discreet
 from discreet.memory import oracle
 
-DELTA, DIM, SCALE = 1e-6, 4, 2.0
+DELTA, DIM = 1e-6, 4
+# A kernel that is as good as exact, so that there is no error but the noise.
+SETTINGS = {"scale": 2.0, "eps_s": 1e-4}
 EPSILONS = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
 
 
 def unit_vectors(rng: np.random.Generator, rows: int) -> np.ndarray:
-    """Return points that are spread evenly over the sphere, which is what `plan` assumes."""
+    """Return points that are spread evenly over the sphere: `plan` assumes such rows."""
     points = rng.normal(size=(rows, DIM))
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
@@ -26,7 +28,7 @@ def unit_vectors(rng: np.random.Generator, rows: int) -> np.ndarray:
 def predict(rows: int, epsilon: float) -> float:
     """Return the standard error of a number of an answer, before there is any data."""
     plan = discreet.plan(
-        rows=rows, key_dim=DIM, value_dim=DIM, epsilon=epsilon, delta=DELTA, scale=SCALE
+        rows=rows, key_dim=DIM, value_dim=DIM, epsilon=epsilon, delta=DELTA, **SETTINGS
     )
     return math.hypot(plan.stderr, plan.kernel_stderr)
 
@@ -34,14 +36,14 @@ def predict(rows: int, epsilon: float) -> float:
 def measure(rows: int, builds: int) -> list[float]:
     """Return the root mean square difference from exact attention at each ε. NOT private."""
     rng = np.random.default_rng(rows)
-    keys, values, queries = (unit_vectors(rng, count) for count in (rows, rows, 200))
-    exact = oracle.attention(queries, keys, values, scale=SCALE)
+    keys, queries = unit_vectors(rng, rows), unit_vectors(rng, 200)
+    exact = oracle.attention(queries, keys, keys, scale=SETTINGS["scale"])
     measured = []
     for epsilon in EPSILONS:
         # Several builds tell more about the noise. An owner builds once: each one spends ε again.
         gaps = [
             discreet.build(
-                keys, values, epsilon=epsilon, delta=DELTA, scale=SCALE, rows_hint=rows
+                keys, keys, epsilon=epsilon, delta=DELTA, rows_hint=rows, **SETTINGS
             ).attend(queries)
             - exact
             for _ in range(builds)
@@ -74,7 +76,7 @@ def main() -> None:
     parser.add_argument("--picture", help="also draw a picture in this file (needs matplotlib)")
     options = parser.parse_args()
 
-    print(f"standard error of an answer; values have length one, scale {SCALE:g}\n")
+    print(f"standard error of an answer; values have length one, scale {SETTINGS['scale']:g}\n")
     print("   rows      ε   predicted   measured")
     results: dict[int, list[tuple[float, float]]] = {}
     for rows in options.rows:

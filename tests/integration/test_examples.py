@@ -63,7 +63,7 @@ def test_quickstart():
     private, stderr, exact = np.array(answers, dtype=float).T
     assert np.all(np.abs(private - exact) < 0.2)  # values are of length one
     assert np.all(stderr < 0.1)
-    assert np.ptp(exact[::2]) > 0.4  # spending differs, so closeness means something
+    assert np.ptp(exact[::2]) > 0.3  # spending differs, so closeness means something
     assert "any one row (added or removed)" in text
     assert "(ε = 1, add_remove neighbours)" in text
 
@@ -204,5 +204,4 @@ def test_private_text_in_full():
     rows = lines_of_numbers(run("private_text"))
     assert [row[0] for row in rows] == [0.5, 1.0, 2.0, 4.0]
     for _, _, private, exact in rows:
-        assert 0.62 < private < exact + 0.02
-    assert rows[-1][2] > 0.68
+        assert 0.70 < private < exact + 0.01

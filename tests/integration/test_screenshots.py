@@ -42,13 +42,11 @@ def test_a_command_that_fails_is_not_drawn(screenshots, tmp_path):
 
 
 def test_folders_of_the_machine_are_not_drawn(screenshots, tmp_path):
-    screenshots.make_rows(tmp_path, 200)
-    command = (
-        "discreet build keys.npy values.npy --epsilon 1 --delta 1e-6 --scale 1 -o m.safetensors"
-    )
+    screenshots.make_rows(tmp_path)
+    command = screenshots.tutorial()[1]["build"]
     assert "%" in screenshots.run(command, tmp_path)  # a progress bar: this is a terminal
     with pytest.raises(SystemExit, match="folder of this machine"):
-        screenshots.run(command.replace("m.saf", f"{tmp_path}/again.saf"), tmp_path)
+        screenshots.run(command.replace("memory.saf", f"{tmp_path}/again.saf"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +67,7 @@ def test_what_is_overwritten_is_not_seen(screenshots, printed, seen):
 
 
 def test_a_long_command_is_broken_between_options(screenshots):
-    command = screenshots.COMMANDS["build"].replace(" -o", " --rows-hint 50000 -o")
+    command = screenshots.tutorial()[1]["build"].replace(" -o", " --rows-hint 20000 -o")
     drawn = words(screenshots.draw(command, ""))
     assert "\n    -o memory.safetensors" in drawn
     assert "\\" in drawn

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import os
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,15 +40,15 @@ def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> No
     if as_json:
         print_json({**_facts(made), "table": [_facts(other) for other in others]})
         return
+    print_page(str(made))
     console = Console(highlight=False)
-    console.print(str(made), markup=False, soft_wrap=True)
     console.print()
     console.print(_plans(others))
 
 
 def _plans(plans: list[Plan]) -> Table:
     table = Table(title="Other ε and temperatures: each number of an answer, 95% of the time")
-    for heading in ("ε", "scale", "advised", "usual", "worst", "rows needed", "state", "build"):
+    for heading in ("ε", "scale", "advised", "usual", "worst", "rows needed", "MB", "Gflop"):
         table.add_column(heading, justify="right")
     for plan in plans:
         table.add_row(
@@ -56,8 +58,8 @@ def _plans(plans: list[Plan]) -> Table:
             f"±{WITHIN * float(np.hypot(plan.stderr, plan.kernel_stderr)):.2g}",
             f"±{WITHIN * plan.worst_stderr:.2g}",
             f"{plan.rows_needed:,.0f}",
-            f"{plan.state_bytes / 1e6:.2g} MB",
-            f"{plan.build_flops / 1e9:.2g} Gflop",
+            f"{plan.state_bytes / 1e6:.2g}",
+            f"{plan.build_flops / 1e9:.2g}",
         )
     return table
 
@@ -78,7 +80,7 @@ def show_card(path: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(card.to_dict())
     else:
-        Console(highlight=False).print(str(card), markup=False, soft_wrap=True)
+        print_page(str(card))
 
 
 def build_file(
@@ -105,9 +107,7 @@ def build_file(
     if as_json:
         print_json({"output": str(output), **memory.card.to_dict()})
     else:
-        Console(highlight=False).print(
-            f"{output}: {memory.guarantee}", markup=False, soft_wrap=True
-        )
+        print_page(f"{output}: {memory.guarantee}")
 
 
 def attend_file(
@@ -126,11 +126,7 @@ def attend_file(
     if as_json:
         print_json({"output": str(output), "shape": out.shape, "median_stderr": typical})
     elif typical is not None:
-        Console(highlight=False).print(
-            f"{output}: answers of shape {out.shape}, typical standard error {typical:.3g}",
-            markup=False,
-            soft_wrap=True,
-        )
+        print_page(f"{output}: answers of shape {out.shape}, typical standard error {typical:.3g}")
 
 
 def compare_files(
@@ -177,11 +173,26 @@ def compare_files(
 
 def print_lines(lines: dict[str, str], *, note: str | None = None) -> None:
     """Print names and what they are, one a line, under a note."""
-    console = Console(highlight=False)
     if note is not None:
-        console.print(note, style="bold", markup=False, soft_wrap=True)
-    for name, text in lines.items():
-        console.print(f"{name:<14}{text}", markup=False, soft_wrap=True)
+        print_page(note, style="bold")
+    print_page("\n".join(f"{name:<14}{text}" for name, text in lines.items()))
+
+
+def print_page(text: str, *, style: str | None = None) -> None:
+    """Print lines; on a terminal, what does not fit goes on below where it began.
+
+    Elsewhere a line stays one line, so that programs can look for it.
+    """
+    console = Console(highlight=False)
+    for line in text.splitlines():
+        name = re.match(r"\S+( \S+)*\s{2,}", line)
+        indent = " " * (len(name[0]) if name else 0)
+        shown = (
+            textwrap.fill(line, console.width, subsequent_indent=indent, break_on_hyphens=False)
+            if console.is_terminal
+            else line
+        )
+        console.print(shown, style=style, markup=False, soft_wrap=True)
 
 
 def print_json(facts: object) -> None:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.cli import digits
-from discreet.cli.commands import check_output, print_json
+from discreet.cli.commands import check_output, print_json, print_page
 from discreet.cli.digits import Mean
 from discreet.cli.findings import EPSILON, Findings, find
 from discreet.cli.page import HOW_TO_GET_PICTURES, write_page
@@ -44,7 +44,7 @@ def show(
         return
     console = Console(highlight=False)
     console.rule(f"[bold]A private memory of {found.rows:,} handwritten digits, and its card")
-    console.print(str(found.card), markup=False, soft_wrap=True)
+    print_page(str(found.card))
     console.print()
     console.rule("[bold]How well it answers: classes of images that it has never seen, no training")
     console.print(_table(found))

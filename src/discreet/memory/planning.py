@@ -40,7 +40,8 @@ class Plan:
         stderr: standard error of each number of an answer if rows are spread evenly in as many
             directions as is usual (`temperature.usual_directions`).
         kernel_stderr: what the kernel's own error adds to it.
-        worst_stderr: both, if rows are spread evenly in all d directions, the worst there is.
+        fourier_stderr: of a sum of weights, over the largest weight; Fourier only.
+        worst_stderr: both, if rows are spread evenly in all d directions; at least the usual.
         state_bytes: size of the state.
         build_flops: floating-point operations of the build.
         warning: what is wrong with the temperature, if anything.
@@ -61,6 +62,7 @@ class Plan:
     rows_needed: float
     stderr: float
     kernel_stderr: float
+    fourier_stderr: float
     worst_stderr: float
     state_bytes: int
     build_flops: float
@@ -76,8 +78,9 @@ class Plan:
         """
         attended = _validate.real("attended", attended, above=0)
         number = self.value_norm / math.sqrt(self.value_dim)
-        sums = self.numerator_stderr / (attended * math.exp(self.kernel.largest_logit))
-        return sums * math.hypot(1, number / self.tau)
+        noise = self.numerator_stderr / math.exp(self.kernel.largest_logit)
+        error = math.hypot(noise * math.hypot(1, number / self.tau), self.fourier_stderr * number)
+        return error / attended
 
     def __str__(self) -> str:
         facts = [
@@ -204,7 +207,8 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
         rows_needed=CLEAR * noise / layout.real_tau,
         stderr=usual[0],
         kernel_stderr=usual[1],
-        worst_stderr=math.hypot(*worst),
+        fourier_stderr=_fourier_stderr(spread, kernel),
+        worst_stderr=max(math.hypot(*usual), math.hypot(*worst)),
         state_bytes=8 * math.prod(layout.shape),
         build_flops=_build_flops(rows, layout),
         warning=_warning(spread, kernel, best),
@@ -214,6 +218,13 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
 def _build_flops(rows: int, layout: Layout) -> float:
     projection = layout.kernel.dim if isinstance(layout.kernel, Fourier) else 1
     return 2.0 * rows * layout.head_count * layout.kernel.features * (layout.columns + projection)
+
+
+def _fourier_stderr(spread: Spread, kernel: Kernel) -> float:
+    if not isinstance(kernel, Fourier):
+        return 0.0
+    mass = spread.mass(kernel.largest_logit, usual_directions(kernel.dim))
+    return kernel.error * spread.fourier_error(mass) * mass
 
 
 def _errors(spread: Spread, layout: Layout, noise: float, dim: float) -> tuple[float, float]:
