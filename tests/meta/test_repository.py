@@ -124,7 +124,10 @@ def test_every_dependency_has_a_range_here_and_a_pin_in_the_constraints():
 
 @pytest.mark.parametrize(
     "extras",
-    ["dev,parquet,plots,sklearn,torch", pytest.param("browser,docs,examples", marks=pytest.mark.slow)],
+    [
+        "dev,parquet,plots,sklearn,torch",
+        pytest.param("browser,docs,examples", marks=pytest.mark.slow),
+    ],
 )
 def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned(extras):
     pinned, seen, open_requirements = pins(), {}, [f"discreet[{extras}]"]

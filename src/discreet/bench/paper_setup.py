@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from discreet import paper
 from discreet.bench.points import spread
 from discreet.noise import Entropy
+from discreet.pictures import dress
 from discreet.testing import Seeded, Silent
 
 # One copy (p_f is that large), one column, ε so large that D is not noise: the law in n, ε, R_w and
@@ -101,7 +102,10 @@ def panels(count: int, *, size: tuple[float, float]) -> tuple[Figure, list[Axes]
     """Return a figure, in inches, with some axes side by side."""
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, list(figure.subplots(1, count, squeeze=False)[0])
+    axes = list(figure.subplots(1, count, squeeze=False)[0])
+    for axis in axes:
+        dress(axis)
+    return figure, axes
 
 
 def style(
@@ -112,7 +116,6 @@ def style(
     if ticks is not None:
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_xticks([], minor=True)
-    axis.grid(visible=True, which="major", alpha=0.3)
 
 
 def save(figure: Figure, path: Path) -> None:

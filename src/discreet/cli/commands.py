@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from discreet._files import whole_file
 from discreet.cli.arrays import read_array, read_groups
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.memory import Plan, build, compare, load
@@ -117,7 +118,7 @@ def attend_file(
     check_output(output, force=force)
     asked = np.asarray(read_array(queries, "queries"))
     out, error = load(_existing(memory)).attend(asked, stderr=True)
-    with whole_file(output) as file:
+    with output_file(output) as file:
         if stderr:
             np.savez(file, out=out, stderr=error)
         else:
@@ -213,7 +214,7 @@ def check_output(path: Path, *, force: bool) -> None:
 def pictures() -> ModuleType:
     """Return what draws, if matplotlib is there."""
     try:
-        from discreet.cli import pictures as drawing
+        from discreet import pictures as drawing
     except ImportError:
         raise InvalidInput("Expected matplotlib: pip install 'discreet[plots]'.") from None
     return drawing
@@ -232,16 +233,10 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def output_file(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file that takes its name when it is complete; else nothing is left of it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with writing(path):
-            with part.open("xb") as file:
-                yield file
-            part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with writing(path), whole_file(path) as file:
+        yield file
 
 
 def _has_terminal() -> bool:

@@ -59,7 +59,7 @@ def show(
 def _pictures(wanted: Path | None) -> bool:
     """Return whether there will be pictures; raise if one was asked for that cannot be drawn."""
     try:
-        from discreet.cli.pictures import check_suffix
+        from discreet.pictures import check_suffix
     except ImportError:
         if wanted is not None:
             raise DiscreetError(HOW_TO_GET_PICTURES) from None
@@ -71,7 +71,7 @@ def _pictures(wanted: Path | None) -> bool:
 
 def _draw(found: Findings, path: Path) -> None:
     from discreet.cli.gallery import accuracy
-    from discreet.cli.pictures import save
+    from discreet.pictures import save
 
     save(accuracy(found), path)
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from discreet.cli import digits
 from discreet.cli.digits import Mean
 from discreet.cli.findings import EPSILON, Errors, Findings
-from discreet.cli.pictures import (
+from discreet.pictures import (
     Curve,
     Panel,
     accuracy_against_epsilon,

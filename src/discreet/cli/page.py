@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 
 from discreet._version import __version__
-from discreet.cli.commands import whole_file
+from discreet.cli.commands import output_file
 from discreet.cli.digits import Mean
 from discreet.cli.findings import EPSILON, Compared, Findings
 
@@ -17,7 +17,7 @@ HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."
 def write_page(found: Findings, path: Path, *, pictures: bool) -> None:
     """Write the page: whole, or not at all."""
     page = as_html(found, pictures=pictures)
-    with whole_file(path) as file:
+    with output_file(path) as file:
         file.write(page.encode())
 
 
@@ -87,7 +87,7 @@ def _pictures(found: Findings, *, drawn: bool) -> dict[str, str]:
         note = f'<p class="note">{escape(HOW_TO_GET_PICTURES)}</p>'
         return {f"{name}_picture": note for name in said}
     from discreet.cli import gallery
-    from discreet.cli.pictures import data_uri
+    from discreet.pictures import data_uri
 
     draw = {
         "accuracy": gallery.accuracy,

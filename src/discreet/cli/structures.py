@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discreet import paper
 from discreet.bench.points import spread
 from discreet.cli.arrays import read_array
-from discreet.cli.commands import check_output, print_json, print_lines, whole_file
+from discreet.cli.commands import check_output, output_file, print_json, print_lines
 from discreet.cli.shell import say
 from discreet.errors import InvalidInput
 from discreet.paper import oracle
@@ -112,7 +112,7 @@ def write_report(folder: Path, *, quick: bool, as_json: bool) -> None:
 
 def _show(structure: Structure, answers: Floats, truth: Floats, shown: Shown) -> None:
     if shown.output is not None:
-        with whole_file(shown.output) as file:
+        with output_file(shown.output) as file:
             np.save(file, answers)
     error = float(np.sqrt(np.mean((answers - truth) ** 2)))
     typical = float(np.sqrt(np.mean(truth**2)))

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import re
-import threading
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -22,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors import numpy as safetensors
 
 from discreet import accounting
+from discreet._files import whole_file
 from discreet.errors import CorruptRelease, DiscreetError, NotPrivateWarning
 from discreet.kernels import Fourier, Kernel, Minimax, Taylor
 from discreet.kernels.fourier import IntegerFrequencies
@@ -40,20 +40,9 @@ _CHECKSUM = re.compile(rb'"checksum":"([0-9a-f]{64})"')
 
 def save(released: Released, path: str | os.PathLike[str]) -> None:
     """Write a release to a file: whole, or not at all."""
-    target = Path(path)
     data = to_bytes(released)
-    part = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    except FileExistsError:
-        raise
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with whole_file(Path(path)) as file:
+        file.write(data)
 
 
 def load(path: str | os.PathLike[str]) -> Released:

@@ -83,7 +83,7 @@ def test_a_picture_of_another_kind_is_refused_before_the_work(tmp_path, monkeypa
 
 
 def test_without_matplotlib_a_picture_that_was_asked_for_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "discreet.cli.pictures", None)
+    monkeypatch.setitem(sys.modules, "discreet.pictures", None)
     monkeypatch.chdir(tmp_path)
     result = RUNNER.invoke(app, ["demo", "--picture", "demo.png"])
     assert result.exit_code == 2

@@ -121,7 +121,7 @@ def test_without_pictures_the_page_says_how_to_get_them(found):
 
 
 def test_the_demo_needs_no_matplotlib_and_prints_json(found, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "discreet.cli.pictures", None)
+    monkeypatch.setitem(sys.modules, "discreet.pictures", None)
     # By its name in full: the package also has the command, a function called demo.
     module = importlib.import_module("discreet.cli.demo")
     monkeypatch.setattr(module, "find", lambda splits: found)

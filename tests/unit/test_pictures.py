@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from discreet.cli import pictures
-from discreet.cli.pictures import Curve
+from discreet import pictures
 from discreet.errors import InvalidInput
+from discreet.pictures import Curve
 
 EPSILONS = [0.5, 1.0, 2.0]
 
@@ -140,7 +140,7 @@ def test_a_query_adds_up_the_variances_of_its_nodes():
 def test_matplotlib_keeps_its_state():
     code = (
         "import matplotlib, sys; before = matplotlib.rcParams.copy()\n"
-        "from discreet.cli import pictures\n"
+        "from discreet import pictures\n"
         "pictures.data_uri(pictures.noise_by_level([1, 2], [1.0, 1.0]))\n"
         "assert matplotlib.rcParams.copy() == before\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"

@@ -21,7 +21,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike
 
-from discreet.cli.commands import whole_file
+from discreet._files import whole_file
 from discreet.errors import InvalidInput
 from discreet.memory.comparison import WITHIN
 
@@ -218,7 +218,7 @@ def error_against_epsilon_and_rows(by_epsilon: Panel, by_rows: Panel) -> Figure:
     figure = _blank(height=6.8, title="Error of answers, predicted and measured")
     panels = figure.subplots(2, 1, sharey=True)
     for axes, panel, name in zip(panels, (by_epsilon, by_rows), ("ε", "rows n"), strict=True):
-        _dress(axes)
+        dress(axes)
         for (label, curve), line in zip(panel.predicted.items(), ("--", "-", ":"), strict=False):
             _draw(axes, curve, f"predicted: {label}", Look(line, "", _INK))
         _draw(axes, panel.measured, f"measured, ±{WITHIN} standard errors", Look("", "o", _BLUE))
@@ -247,11 +247,11 @@ def _blank(*, height: float, title: str) -> Figure:
 def _figure(*, height: float, title: str) -> tuple[Figure, Axes]:
     figure = _blank(height=height, title=title)
     axes = figure.subplots()
-    _dress(axes)
+    dress(axes)
     return figure, axes
 
 
-def _dress(axes: Axes) -> None:
+def dress(axes: Axes) -> None:
     """Give axes the common look."""
     axes.grid(visible=True, color=_FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
