@@ -69,7 +69,7 @@ def _facts(plan: Plan) -> dict[str, object]:
     facts = {
         field.name: getattr(plan, field.name)
         for field in dataclasses.fields(plan)
-        if field.name != "kernel"
+        if field.name not in ("kernel", "spread")
     }
     kernel = {"kernel": plan.kernel.describe(), "kernel_error": plan.kernel.error}
     return {**facts, **kernel, "verdict": plan.verdict}
@@ -145,6 +145,7 @@ def compare_files(
         progress=_has_terminal(),
     )
     facts = {
+        "private": False,
         "queries": int(np.prod(made.exact.shape[:-1])),
         "error": made.error,
         "predicted": made.predicted,
@@ -164,7 +165,7 @@ def compare_files(
         "error": f"{made.error:.3g} (root mean square, each number of an answer)",
         "predicted": f"{made.predicted:.3g} from the noise alone",
         "within": f"{made.within:.1%} of numbers are within 1.96 standard errors; noise alone: 95%",
-        "spread": f"{made.spread:.3g} is the standard deviation of the exact numbers",
+        "spread": f"{made.spread:.3g} is how much exact numbers differ from query to query",
         "verdict": made.verdict,
     }
     if picture is not None:

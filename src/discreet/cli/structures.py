@@ -118,6 +118,7 @@ def _show(structure: Structure, answers: Floats, truth: Floats, shown: Shown) ->
     typical = float(np.sqrt(np.mean(truth**2)))
     bound = structure.error_bound(_CONFIDENCE)
     facts: dict[str, object] = {
+        "private": False,
         "structure": type(structure).__name__,
         "guarantee": str(structure.guarantee),
         "tight_guarantee": str(structure.tight_guarantee),

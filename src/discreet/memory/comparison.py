@@ -55,19 +55,26 @@ class Comparison:
 
     @cached_property
     def spread(self) -> float:
-        """The standard deviation of the exact numbers: an error of this size tells nothing."""
-        return float(np.std(self.exact))
+        """How much exact answers differ from query to query, root mean square of each number.
+
+        An error of this size tells nothing.
+        """
+        return math.sqrt(np.mean(np.square(self.exact - self.exact.mean(axis=-2, keepdims=True))))
 
     @property
     def verdict(self) -> str:
         """What the figures come to, in a sentence."""
-        if self.error > self.spread:
-            return (
-                "These answers say less than a constant would: the noise is larger than the "
-                "differences between exact answers. discreet plan tells what would do."
+        if self.exact.shape[-2] == 1:
+            text = "One query alone does not tell whether answers differ as they should."
+        elif self.error >= self.spread:
+            text = (
+                "These answers say less than a constant would: the error is no smaller than the "
+                "differences between exact answers. A softer scale would do better, say half; "
+                "building again costs ε again."
             )
-        share = 1 - (self.error / self.spread) ** 2
-        text = f"The answers explain {share:.0%} of the differences between exact answers."
+        else:
+            share = 1 - (self.error / self.spread) ** 2
+            text = f"The answers explain {share:.0%} of the differences between exact answers."
         if self.error > 1.5 * self.predicted:
             text += (
                 " More is lost than noise explains: to the kernel, to clipping at the norms, or to"

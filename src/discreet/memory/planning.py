@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from discreet import _validate
 from discreet.kernels import Fourier, Kernel
+from discreet.kernels.polynomial import Polynomial
 from discreet.memory.joint import Joint
 from discreet.memory.layout import Layout
 from discreet.memory.settings import (
@@ -14,7 +15,7 @@ from discreet.memory.settings import (
     explain_kernel,
     settle,
 )
-from discreet.memory.temperature import Spread, answer_length, usual_directions
+from discreet.memory.temperature import Spread, answer_length, polynomial_length, usual_directions
 from discreet.privacy import Neighbours
 
 _WITHIN = 1.96  # standard errors hold 95% of the time
@@ -29,6 +30,7 @@ class Plan:
         scale: the one that was asked for, or recommended.
         recommended_scale: the sharpest at which answers from evenly spread rows are clear of their
             error. Half of it has far less.
+        spread: the rows that stand in for the private ones.
         kernel: the feature map.
         kernel_reason: why it was chosen.
         tau: weight of the denominator.
@@ -40,7 +42,6 @@ class Plan:
         stderr: standard error of each number of an answer if rows are spread evenly in as many
             directions as is usual (`temperature.usual_directions`).
         kernel_stderr: what the kernel's own error adds to it.
-        fourier_stderr: of a sum of weights, over the largest weight; Fourier only.
         worst_stderr: both, if rows are spread evenly in all d directions; at least the usual.
         state_bytes: size of the state.
         build_flops: floating-point operations of the build.
@@ -52,6 +53,7 @@ class Plan:
     delta: float
     scale: float
     recommended_scale: float
+    spread: Spread
     kernel: Kernel
     kernel_reason: str
     tau: float
@@ -62,7 +64,6 @@ class Plan:
     rows_needed: float
     stderr: float
     kernel_stderr: float
-    fourier_stderr: float
     worst_stderr: float
     state_bytes: int
     build_flops: float
@@ -71,7 +72,8 @@ class Plan:
     def stderr_if(self, *, attended: float) -> float:
         """Return the standard error of an answer that so many rows at the largest logit make up.
 
-        If they agree, so that the answer is as long as values are, and its numbers are alike.
+        If they agree, so that the answer is as long as values are, and its numbers are alike; the
+        other rows come in clusters as large.
 
         Args:
             attended: a number of rows, for instance a tenth of all.
@@ -79,13 +81,20 @@ class Plan:
         attended = _validate.real("attended", attended, above=0)
         number = self.value_norm / math.sqrt(self.value_dim)
         noise = self.numerator_stderr / math.exp(self.kernel.largest_logit)
-        error = math.hypot(noise * math.hypot(1, number / self.tau), self.fourier_stderr * number)
-        return error / attended
+        noise *= math.hypot(1, number / self.tau)
+        fourier = isinstance(self.kernel, Fourier) and self.spread.fourier_error(attended)
+        return math.hypot(noise, fourier * number) / attended
 
     def __str__(self) -> str:
         facts = [
             ("for", f"{self.rows:,} rows at ε = {self.epsilon:g}, δ = {self.delta:g}"),
-            ("scale", f"{self.scale:.4g} (recommended: {self.recommended_scale:.4g})"),
+            (
+                "scale",
+                (
+                    f"{self.scale:.4g} (recommended: {self.recommended_scale:.4g}, to rank by; "
+                    "half of it has far less error)"
+                ),
+            ),
             ("kernel", f"{self.kernel.describe()}: {self.kernel_reason}"),
             ("kernel error", f"{self.kernel.error:.3g} {self.kernel.error_meaning}"),
             (
@@ -95,7 +104,10 @@ class Plan:
                     f"±{self.denominator_stderr:.4g} on a denominator, at the longest query"
                 ),
             ),
-            ("rows needed", f"{self.rows_needed:,.0f} at the largest logit: fewer are noise"),
+            (
+                "rows needed",
+                f"{self.rows_needed:,.0f} that match a query; from fewer, noise",
+            ),
             ("state", f"{self.state_bytes:,} bytes, whatever the number of rows"),
             ("build", f"{self.build_flops / 1e9:,.3g} billion operations"),
             ("verdict", self.verdict),
@@ -185,6 +197,7 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
         value_dim=layout.value_dim,
         tau=layout.tau / layout.value_norm,
         multiplier=joint.crude_multiplier,
+        **({"fourier": kernel.error} if isinstance(kernel, Fourier) else {}),
     )
     best = spread.recommended_scale(kernel.key_norm * kernel.query_norm)
     noise = numerator / math.exp(logit)
@@ -197,6 +210,7 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
         delta=joint.privacy.delta,
         scale=kernel.scale,
         recommended_scale=best,
+        spread=spread,
         kernel=kernel,
         kernel_reason=reason,
         tau=layout.real_tau,
@@ -207,24 +221,16 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
         rows_needed=CLEAR * noise / layout.real_tau,
         stderr=usual[0],
         kernel_stderr=usual[1],
-        fourier_stderr=_fourier_stderr(spread, kernel),
         worst_stderr=max(math.hypot(*usual), math.hypot(*worst)),
         state_bytes=8 * math.prod(layout.shape),
         build_flops=_build_flops(rows, layout),
-        warning=_warning(spread, kernel, best),
+        warning=_warning(spread, kernel, best, CLEAR * noise / layout.real_tau),
     )
 
 
 def _build_flops(rows: int, layout: Layout) -> float:
     projection = layout.kernel.dim if isinstance(layout.kernel, Fourier) else 1
     return 2.0 * rows * layout.head_count * layout.kernel.features * (layout.columns + projection)
-
-
-def _fourier_stderr(spread: Spread, kernel: Kernel) -> float:
-    if not isinstance(kernel, Fourier):
-        return 0.0
-    mass = spread.mass(kernel.largest_logit, usual_directions(kernel.dim))
-    return kernel.error * spread.fourier_error(mass) * mass
 
 
 def _errors(spread: Spread, layout: Layout, noise: float, dim: float) -> tuple[float, float]:
@@ -237,18 +243,28 @@ def _errors(spread: Spread, layout: Layout, noise: float, dim: float) -> tuple[f
         dim: in how many directions they are spread.
     """
     kernel = layout.kernel
-    mass, length = spread.mass(kernel.largest_logit, dim), answer_length(kernel.largest_logit, dim)
-    of_weights = spread.fourier_error(mass) if isinstance(kernel, Fourier) else length
+    logit = kernel.largest_logit
+    mass, length = spread.mass(logit, dim), answer_length(logit, dim)
+    if isinstance(kernel, Polynomial):
+        error = abs(polynomial_length(kernel.coefficients, logit, dim) - length)
+    else:
+        error = spread.fourier_error(mass) / mass
     number = layout.value_norm / math.sqrt(layout.value_dim)
-    return noise / mass * spread.quotient(length), kernel.error * of_weights * number
+    return noise / mass * spread.quotient(length), error * number
 
 
-def _warning(spread: Spread, kernel: Kernel, best: float) -> str | None:
-    """Return what is wrong with the temperature for so many rows; None if nothing is."""
+def _warning(spread: Spread, kernel: Kernel, best: float, rows_needed: float) -> str | None:
+    """Return what is wrong with the temperature or the number of rows; None if nothing is."""
+    if rows_needed > spread.rows:
+        return (
+            f"{spread.rows:,} rows are too few at this ε and δ, at any temperature: answers will "
+            "be noise."
+        )
     if kernel.scale <= best * 1.05:
         return None
     times = spread.clearness(kernel.largest_logit)
     return (
-        f"scale {kernel.scale:.4g} is too sharp for {spread.rows:,} rows at this ε: answers from "
-        f"rows spread evenly are {times:.2g} times their error. scale={best:.3g} would do."
+        f"scale {kernel.scale:.4g} is too sharp for {spread.rows:,} rows, this ε and this kernel: "
+        f"an answer is {times:.2g} times as long as the error of each of its numbers. "
+        f"scale={best:.3g} would do."
     )

@@ -7,6 +7,7 @@ the private ones.
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from scipy import optimize, special
 
 # Recommended temperatures have logits between these.
@@ -15,8 +16,12 @@ _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
 # "auto" uses so many Fourier frequencies; each gives two features.
 FREQUENCIES = 1024
 
-# At the recommended temperature an answer is so many times the error of each of its numbers.
-_CLEAR_OF_ERROR = 2.0
+# At the recommended temperature an answer is at least so many times as long as the error of each of
+# its numbers: enough to rank by.
+_CLEAR_OF_ERROR = 1.4
+
+# Real rows come in clusters: so large a share of them is taken to be alike.
+_ALIKE = 0.05
 
 
 def usual_directions(dim: int) -> float:
@@ -48,6 +53,17 @@ def answer_length(logit: float, dim: float) -> float:
     return above / below
 
 
+def polynomial_length(coefficients: tuple[float, ...], logit: float, dim: float) -> float:
+    """Return `answer_length` with a polynomial in place of exp."""
+    if dim <= 1:
+        cosines, shares = np.array([-1.0, 1.0]), np.ones(2)
+    else:
+        angles = (np.arange(4000) + 0.5) * (math.pi / 4000)
+        cosines, shares = np.cos(angles), np.sin(angles) ** (dim - 2)
+    weights = shares * np.polynomial.polynomial.polyval(logit * cosines, np.array(coefficients))
+    return float(np.sum(weights * cosines) / np.sum(weights))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Spread:
     """Attention over rows that are spread evenly over a sphere, with all errors that it will have.
@@ -57,7 +73,8 @@ class Spread:
         dim: width of keys.
         value_dim: width of values.
         tau: weight of the denominator, over the length of values.
-        multiplier: noise of a number of the state, over its sensitivity.
+        multiplier: noise of a number of the state, over what one row adds to it at most.
+        fourier: standard error of one weight, over the largest weight, of Fourier features.
     """
 
     rows: int
@@ -65,11 +82,12 @@ class Spread:
     value_dim: int
     tau: float
     multiplier: float
+    fourier: float = 1 / math.sqrt(2 * FREQUENCIES)
 
     def recommended_scale(self, reach: float) -> float:
-        """Return the sharpest scale at which answers stand clear of their error.
+        """Return the sharpest scale at which answers can be ranked: see `clearness`.
 
-        Where none does, the scale at which they come closest.
+        Where there is none, the scale that comes closest.
 
         Args:
             reach: key_norm·query_norm, the logit at scale one.
@@ -91,28 +109,33 @@ class Spread:
         return float(f"{logit / reach:.3g}")
 
     def clearness(self, logit: float) -> float:
-        """Return the length of an answer over the error of its numbers, in usual directions.
+        """Return the length of an answer over the error of each of its numbers.
 
-        A numerator has noise e^t·multiplier·√(1 + τ²), in units of the length of values; the mass
-        that it is divided by is e^t·`mass`.
+        In the usual directions, but with as many rows alike as real rows are. A numerator has noise
+        e^t·multiplier·√(1 + τ²), in units of the length of values; the mass that it is divided by
+        is e^t·`mass`.
         """
         directions = usual_directions(self.dim)
         length, mass = answer_length(logit, directions), self.mass(logit, directions)
         noise = self.multiplier * math.hypot(1, self.tau) * self.quotient(length) / mass
-        fourier = self.fourier_error(mass) / math.sqrt(2 * FREQUENCIES)
-        return length / math.hypot(noise, fourier)
+        alike = max(mass, _ALIKE * self.rows)
+        return length / math.hypot(noise, self.fourier_error(alike) / mass)
 
     def mass(self, logit: float, dim: float) -> float:
         """Return Σ e^(t·cos - t): as many rows at the largest logit would weigh the same."""
         return self.rows * math.exp(spread_mass(logit, dim) - logit)
 
-    def fourier_error(self, mass: float) -> float:
-        """Return the relative error of a sum of weights, over the Fourier error of one weight.
+    def fourier_error(self, alike: float) -> float:
+        """Return the Fourier error of the sum of all weights, over the largest weight.
 
         Errors of two rows are as alike as their kernel e^(t·cos - t) is near one, so the variance
-        of the sum is Σ_ij of that: rows·mass, and rows for each with itself.
+        of the sum is Σ_ij of that, and rows for each with itself.
+
+        Args:
+            alike: Σ_j of that kernel, for a usual row: `mass` if rows are spread evenly, the size
+                of a cluster if they come in clusters.
         """
-        return math.sqrt(self.rows * (1 + mass)) / mass
+        return self.fourier * math.sqrt(self.rows * (1 + alike))
 
     def quotient(self, length: float) -> float:
         """Return how much more error a number of an answer has than its numerator alone.

@@ -56,6 +56,14 @@ def test_rows_are_compared_as_they_are_and_clipping_shows():
 
 def test_noise_is_called_noise_and_counts_for_no_more_than_the_ball():
     exact = np.array([[0.1], [0.2]])
+    assert "One query" in Comparison(exact[:1], exact[:1], exact[:1], value_norm=1.0).verdict
+    alike = Comparison(
+        np.array([[0.8, -0.4]] * 5), np.zeros((5, 2)), np.ones((5, 2)), value_norm=1.0
+    )
+    assert alike.spread == pytest.approx(0)  # numbers differ, answers do not
+    assert "less than a constant" in alike.verdict
+    half = Comparison(exact, exact + 0.025, np.ones((2, 1)), value_norm=1.0)
+    assert "75%" in half.verdict
     made = Comparison(exact, exact + 1, np.array([[1e9], [1.0]]), value_norm=1.0)
     assert made.predicted == 1
     assert "less than a constant" in made.verdict
