@@ -35,6 +35,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"discreet {release}"
 html_show_sourcelink = False
+smartquotes = False  # --groups is an option, not a dash
 
 # A name in single backticks is a link where it names something documented, and code elsewhere.
 default_role = "py:obj"

@@ -3,7 +3,7 @@
 Each private review is a row: its key is its embedding (384 numbers), its value is +1 (good) or -1
 (bad). A new review attends to all of them, and the sign of the answer is its verdict. Look for:
 how close private accuracy comes to exact attention at the same temperature, and what a sharper
-softmax would give, which takes far more rows to be private.
+softmax would give, at which a memory of this size has nothing but noise and kernel error to say.
 
 Embeddings share a mean, which is subtracted. It comes from public sentences (Rotten Tomatoes, never
 among the private rows, which are from IMDB): a mean of the private rows would void the guarantee.

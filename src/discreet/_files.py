@@ -9,20 +9,36 @@ from typing import IO
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
     """Yield a file that takes its name when it is complete; if that fails, nothing is left of it.
 
     Until then it has a name of its own beside it, so that two writers do not meet.
+
+    Args:
+        path: the name that it will have.
+        replace: whether a file of that name may be replaced; `FileExistsError` if not.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
-    try:
-        with part.open("xb") as file:
+    part = path.with_name(f".discreet-{os.getpid()}-{threading.get_ident()}.part")
+    with part.open("xb") as file:
+        try:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            _publish(part, path, replace=replace)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+
+def _publish(part: Path, path: Path, *, replace: bool) -> None:
+    if replace:
         part.replace(path)
-    except FileExistsError:  # somebody else's
+        return
+    try:
+        os.link(part, path)  # fails if somebody was faster
+    except FileExistsError:
         raise
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    except OSError:  # a file system without links
+        part.replace(path)
+    else:
+        part.unlink()

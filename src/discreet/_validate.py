@@ -70,7 +70,7 @@ def whole(name: str, value: object, *, at_least: int, at_most: int | None = None
     wanted = f"a whole number >= {at_least}{limit}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         reject(name, value, wanted)
-    if not math.isfinite(value):
+    if not isinstance(value, int) and not math.isfinite(value):
         reject(name, value, wanted)
     number = int(math.floor(value))  # noqa: RUF046 (a numpy float floors to a numpy float)
     if number != value:

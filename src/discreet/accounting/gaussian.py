@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 # Beyond these nobody is protected, and exponentials leave float64.
 LARGEST_EPSILON = 500.0
 LARGEST_MU = 1000.0
+LEAST_DELTA = 1e-300
 
 # More than the relative error of `hockey_sticks`.
 _ROUNDING = 1 + 1e-11
@@ -27,7 +28,7 @@ _ROUNDING = 1 + 1e-11
 def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Return the smallest σ that gives (ε, δ) for the given L2 sensitivity."""
     epsilon = _validate.real("epsilon", epsilon, above=0, at_most=LARGEST_EPSILON)
-    delta = _validate.real("delta", delta, above=0, below=1)
+    delta = _validate.real("delta", delta, at_least=LEAST_DELTA, below=1)
     sensitivity = _validate.real("sensitivity", sensitivity, above=0)
     # δ(ε) grows with μ; at the upper end it is one to all digits, at the lower end zero.
     highest = 40.0 + math.sqrt(40.0**2 + 2 * epsilon)
@@ -42,7 +43,7 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
 def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Return the smallest ε ≥ 0 that noise of standard deviation σ gives at this δ."""
     sigma = _validate.real("sigma", sigma, above=0)
-    delta = _validate.real("delta", delta, above=0, below=1)
+    delta = _validate.real("delta", delta, at_least=LEAST_DELTA, below=1)
     mu = _validate.real("sensitivity", sensitivity, above=0) / sigma
     _validate.real("sensitivity/sigma", mu, above=0, at_most=LARGEST_MU)
     if _log_excess(mu, 0.0, delta) <= 0:

@@ -4,6 +4,7 @@ Errors are measured against the same structure without noise, so that they are t
 Times are ratios or slopes within one run.
 """
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from discreet.bench.paper_setup import Size
 
 _FULL = Size(builds=24, largest_power=17)
 _QUICK = Size(builds=4, largest_power=13)
+
+PAGE = "paper-results.md"
 
 _HEAD = """# The paper, measured
 
@@ -26,24 +29,28 @@ def write(
     """Run all experiments and write paper-results.md and its PNGs; return the page.
 
     Args:
-        folder: made if it is not there.
+        folder: made if it is not there; its parent must be.
         quick: fewer builds and rows.
         done: told the name of each section when it is finished.
     """
     size = _QUICK if quick else _FULL
-    folder.mkdir(parents=True, exist_ok=True)
-    sections: dict[str, Callable[[], list[str]]] = {
-        "errors": lambda: errors_page(folder, size),
-        "variances": lambda: variance_page(folder),
-        "times": lambda: times_page(folder, size),
-        "speed": speed_page,
-        "accounting": lambda: accounting_page(folder),
-        "usefulness": useful_page,
-    }
-    lines = [_HEAD]
-    for name, section in sections.items():
-        lines += section()
-        done(name)
-    page = folder / "paper-results.md"
-    page.write_text("\n".join(lines).rstrip() + "\n")
-    return page
+    # Moved to the folder when all of it is there.
+    with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=".discreet-") as name:
+        work = Path(name)
+        sections: dict[str, Callable[[], list[str]]] = {
+            "errors": lambda: errors_page(work, size),
+            "variances": lambda: variance_page(work),
+            "times": lambda: times_page(work, size),
+            "speed": speed_page,
+            "accounting": lambda: accounting_page(work),
+            "usefulness": useful_page,
+        }
+        lines = [_HEAD]
+        for title, section in sections.items():
+            lines += section()
+            done(title)
+        (work / PAGE).write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+        folder.mkdir(exist_ok=True)
+        for path in work.iterdir():
+            path.replace(folder / path.name)
+    return folder / PAGE

@@ -16,12 +16,13 @@ import typer
 from discreet._version import __version__
 from discreet.cli import options
 from discreet.cli.paper import paper
-from discreet.cli.shell import Commands
+from discreet.cli.shell import Commands, clean_up_when_terminated, listen_to_all
 
 app = typer.Typer(
     cls=Commands,
     help="Differentially private attention over private keys and values.",
-    epilog="Exit codes: 0 done; 1 a bug in discreet; 2 something given is wrong; 130 interrupted.",
+    epilog="Exit codes: 0 done; 1 a bug in discreet; 2 something given is wrong; 130 interrupted; "
+    "143 terminated.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,  # its tracebacks would show values
@@ -78,7 +79,6 @@ def plan(
     from discreet.cli.commands import show_plan
     from discreet.memory import plan as make
 
-    given = {"scale": scale} if scale is not None else {}
     make_plan = functools.partial(
         make,
         rows=rows,
@@ -93,7 +93,7 @@ def plan(
         heads=heads,
         by_record=by_record,
         group_rows=group_rows,
-        **given,
+        scale=scale,
     )
     show_plan(make_plan, epsilon=epsilon, as_json=as_json)
 
@@ -185,6 +185,7 @@ def compare(
     queries: options.Queries,
     *,
     picture: options.Picture = None,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """For the owner of the rows: exact answers against private ones. NOT PRIVATE.
@@ -193,7 +194,7 @@ def compare(
     """
     from discreet.cli.commands import compare_files
 
-    compare_files(memory, keys, values, queries, picture=picture, as_json=as_json)
+    compare_files(memory, keys, values, queries, picture=picture, force=force, as_json=as_json)
 
 
 @app.command()
@@ -218,7 +219,9 @@ def demo(
 
 def main() -> None:
     """Run the command line."""
+    listen_to_all()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters still works
+    clean_up_when_terminated()
     app()

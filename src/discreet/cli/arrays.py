@@ -1,7 +1,9 @@
 """From what was typed, FILE or FILE:NAME, to an array. Nothing is read before it is needed."""
 
+import lzma
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -25,6 +27,7 @@ _NOT_AN_ARRAY = (
     SyntaxError,
     TypeError,
     ValueError,
+    lzma.LZMAError,
     struct.error,
     tokenize.TokenError,
     zipfile.BadZipFile,
@@ -59,7 +62,7 @@ def read_groups(given: Path) -> Any:  # noqa: ANN401 (an array, or a list of tex
 
 
 def _load(given: Path, role: str) -> Any:  # noqa: ANN401
-    path, name = _split(given)
+    path, name = split(given)
     if path.is_dir():
         raise InvalidInput(f"Expected {path} to be a file, and it is a directory.")
     if not path.is_file():
@@ -68,7 +71,9 @@ def _load(given: Path, role: str) -> Any:  # noqa: ANN401
     if kind not in READERS:
         raise InvalidInput(f"Expected {path} to end in one of {', '.join(READERS)}.")
     try:
-        return READERS[kind](path, name, role)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of readers: what is wrong becomes one sentence
+            return READERS[kind](path, name, role)
     except DiscreetError:
         raise
     except PermissionError:
@@ -80,7 +85,7 @@ def _load(given: Path, role: str) -> Any:  # noqa: ANN401
         ) from None
 
 
-def _split(given: Path) -> tuple[Path, str | None]:
+def split(given: Path) -> tuple[Path, str | None]:
     """Return file and name. A colon that belongs to an existing file's name stays there."""
     file, colon, name = str(given).rpartition(":")
     if not colon or given.exists():

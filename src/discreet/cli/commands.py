@@ -1,25 +1,29 @@
 """What the commands do: call the library, print, write. Parsing is in the package itself."""
 
 import dataclasses
+import itertools
 import json
+import math
 import os
 import re
+import sys
 import textwrap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from discreet._files import whole_file
-from discreet.cli.arrays import read_array, read_groups
+from discreet.cli.arrays import read_array, read_groups, split
+from discreet.cli.shell import Page, already_written, printable
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.memory import Plan, build, compare, load
 from discreet.memory.comparison import WITHIN
+from discreet.memory.file import to_bytes
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
 
@@ -33,16 +37,15 @@ def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> No
         as_json: print the same figures as JSON.
     """
     made = plan(epsilon=epsilon)
-    others = [
-        plan(epsilon=factor * epsilon, scale=times * made.scale)
-        for factor in (0.5, 1.0, 2.0)
-        for times in (0.25, 0.5, 1.0)
-    ]
+    others = []
+    for factor, times in itertools.product((0.5, 1.0, 2.0), (0.25, 0.5, 1.0)):
+        with suppress(InvalidInput):  # beyond what can be asked for
+            others.append(plan(epsilon=factor * epsilon, scale=times * made.scale))
     if as_json:
         print_json({**_facts(made), "table": [_facts(other) for other in others]})
         return
     print_page(str(made))
-    console = Console(highlight=False)
+    console = Page()
     console.print()
     console.print(_plans(others))
 
@@ -95,7 +98,7 @@ def build_file(
     **options: object,
 ) -> None:
     """Build a memory from files and write it: whole, or not at all."""
-    check_output(output, force=force)
+    check_output(output, force=force, inputs=(keys, values, groups))
     memory = build(
         read_array(keys, "keys"),
         read_array(values, "values"),
@@ -103,39 +106,51 @@ def build_file(
         progress=_has_terminal(),
         **options,  # type: ignore[arg-type]  # the names are build's own
     )
-    with writing(output):
-        memory.save(output)
-    if as_json:
-        print_json({"output": str(output), **memory.card.to_dict()})
-    else:
-        print_page(f"{output}: {memory.guarantee}")
+    with output_file(output, force=force) as file:
+        file.write(to_bytes(memory.released))
+    with already_written(output):
+        if as_json:
+            print_json({"output": str(output), **memory.card.to_dict()})
+        else:
+            print_page(f"{output}: {memory.guarantee}")
 
 
 def attend_file(
     memory: Path, queries: Path, output: Path, *, stderr: bool, force: bool, as_json: bool
 ) -> None:
     """Answer the queries in a file; with `stderr`, into a .npz with `out` and `stderr`."""
-    check_output(output, force=force)
+    check_output(output, force=force, inputs=(memory, queries))
+    if output.suffix.lower() != (suffix := ".npz" if stderr else ".npy"):
+        raise InvalidInput(f"Expected {output} to end in {suffix}.")
     asked = np.asarray(read_array(queries, "queries"))
     out, error = load(_existing(memory)).attend(asked, stderr=True)
-    with output_file(output) as file:
+    with output_file(output, force=force) as file:
         if stderr:
             np.savez(file, out=out, stderr=error)
         else:
             np.save(file, out)
     typical = float(np.median(error)) if error.size else None
-    if as_json:
-        print_json({"output": str(output), "shape": out.shape, "median_stderr": typical})
-    elif typical is not None:
-        print_page(f"{output}: answers of shape {out.shape}, typical standard error {typical:.3g}")
+    with already_written(output):
+        if as_json:
+            print_json({"output": str(output), "shape": out.shape, "median_stderr": typical})
+        else:
+            about = "" if typical is None else f", ±{typical:.2g} of noise and the kernel's error"
+            print_page(f"{output}: answers of shape {out.shape}{about}")
 
 
 def compare_files(
-    memory: Path, keys: Path, values: Path, queries: Path, *, picture: Path | None, as_json: bool
+    memory: Path,
+    keys: Path,
+    values: Path,
+    queries: Path,
+    *,
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Print, and draw, exact attention against a memory's answers. NOT PRIVATE."""
     if picture is not None:
-        check_output(picture, force=True)
+        check_output(picture, force=force, inputs=(memory, keys, values, queries))
         pictures().check_suffix(picture)
     made = compare(
         load(_existing(memory)),
@@ -185,12 +200,14 @@ def print_page(text: str, *, style: str | None = None) -> None:
 
     Elsewhere a line stays one line, so that programs can look for it.
     """
-    console = Console(highlight=False)
-    for line in text.splitlines():
+    console = Page()
+    for line in printable(text).splitlines():
         name = re.match(r"\S+( \S+)*\s{2,}", line)
         indent = " " * (len(name[0]) if name else 0)
         shown = (
-            textwrap.fill(line, console.width, subsequent_indent=indent, break_on_hyphens=False)
+            textwrap.fill(
+                line, max(console.width, 40), subsequent_indent=indent, break_on_hyphens=False
+            )
             if console.is_terminal
             else line
         )
@@ -199,13 +216,35 @@ def print_page(text: str, *, style: str | None = None) -> None:
 
 def print_json(facts: object) -> None:
     """Print JSON."""
-    print(json.dumps(facts, indent=2, ensure_ascii=False))  # noqa: T201 (this is the output)
+    text = json.dumps(_without_infinities(facts), indent=2, ensure_ascii=False, allow_nan=False)
+    print(text)  # noqa: T201 (this is the output)
 
 
-def check_output(path: Path, *, force: bool) -> None:
-    """Raise `InvalidInput` unless a file can be written there, before any work is done."""
+def _without_infinities(value: Any) -> Any:  # noqa: ANN401
+    """Return what JSON can hold: null for a number that is none."""
+    if isinstance(value, dict):
+        return {name: _without_infinities(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_output(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
+    """Raise `InvalidInput` unless a file can be written there, before any work is done.
+
+    Args:
+        path: where to write.
+        force: whether a file that is there may be replaced.
+        inputs: files that may not, even so.
+    """
     if path.is_dir():
         raise InvalidInput(f"Expected {path} to be a file name, and it is a directory.")
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"Expected {path} to be a file, and it is something else.")
+    for each in inputs:
+        read = None if each is None else split(each)[0]
+        if read is not None and read.exists() and path.exists() and path.samefile(read):
+            raise InvalidInput(f"Expected {path} not to be one of the files that are read.")
     if path.exists() and not force:
         raise InvalidInput(f"Expected {path} not to exist yet; --force replaces it.")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
@@ -226,22 +265,24 @@ def writing(path: Path) -> Iterator[None]:
     """Turn a full disk, and the like, into a sentence that names the file."""
     try:
         yield
+    except FileExistsError:
+        raise InvalidInput(f"Expected {path} not to exist yet; --force replaces it.") from None
     except OSError as error:
+        reason = error.strerror or "the disk is full"
         raise DiscreetError(
-            f"{path} could not be written ({error.strerror or error}), so nothing was; "
-            "is the disk full?"
+            f"{path} could not be written ({reason}), so nothing was; is there room for it?"
         ) from None
 
 
 @contextmanager
-def output_file(path: Path) -> Iterator[IO[bytes]]:
+def output_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
     """Yield a file that takes its name when it is complete; else nothing is left of it."""
-    with writing(path), whole_file(path) as file:
+    with writing(path), whole_file(path, replace=force) as file:
         yield file
 
 
 def _has_terminal() -> bool:
-    return Console(stderr=True).is_terminal
+    return sys.stderr.isatty()
 
 
 def _existing(path: Path) -> Path:

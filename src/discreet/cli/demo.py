@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from discreet.cli import digits
@@ -10,7 +9,8 @@ from discreet.cli.commands import check_output, print_json, print_page
 from discreet.cli.digits import Mean
 from discreet.cli.findings import EPSILON, Findings, find
 from discreet.cli.page import HOW_TO_GET_PICTURES, write_page
-from discreet.errors import DiscreetError
+from discreet.cli.shell import Page
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.paper.needs import Needs
 
 
@@ -34,15 +34,17 @@ def show(
     for path in (page, picture):
         if path is not None:
             check_output(path, force=force)
+    if picture == page:
+        raise InvalidInput(f"Expected two names for page and picture, got {page} twice.")
     pictures = _pictures(picture)
     found = find(splits)
-    write_page(found, page, pictures=pictures)
+    write_page(found, page, pictures=pictures, force=force)
     if picture is not None:
         _draw(found, picture)
     if as_json:
         print_json(found.to_dict())
         return
-    console = Console(highlight=False)
+    console = Page()
     console.rule(f"[bold]A private memory of {found.rows:,} handwritten digits, and its card")
     print_page(str(found.card))
     console.print()

@@ -43,15 +43,17 @@ def read_npz(path: Path, name: str | None, role: str) -> Array:
         if member.compress_type == zipfile.ZIP_STORED:
             return _map_npy(path, _member_start(path, member), member.file_size)
         _check_unpacked(path, member.file_size)
-        if member.file_size > max(_LARGE, _LARGEST_RATIO * member.compress_size):
+        packed = min(member.compress_size, path.stat().st_size)  # the former is what the file says
+        if member.file_size > max(_LARGE, _LARGEST_RATIO * packed):
             raise InvalidInput(
                 f"Expected {path} to unpack to less than {_LARGEST_RATIO} times its size; "
                 "numpy.savez stores large arrays as they are."
             )
         with archive.open(member) as stream:
             shape, fortran, dtype = _npy_header(path, stream, member.file_size)
-            flat = np.frombuffer(stream.read(), dtype=dtype)
-        return flat.reshape(shape, order="F" if fortran else "C")
+            array = np.empty(shape, dtype, order="F" if fortran else "C")
+            _fill(stream, array.ravel(order="K").view(np.uint8))
+        return array
 
 
 def read_safetensors(path: Path, name: str | None, role: str) -> Array:
@@ -97,18 +99,32 @@ READERS: dict[str, Reader] = {
 }
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return some names, for a message."""
+    known = sorted(names)
+    return ", ".join(known[:12]) + (", ..." if len(known) > 12 else "") or "none"
+
+
 def _choose(path: Path, name: str | None, role: str, names: Iterable[str]) -> str:
     """Return the array to read: the one that was named, or named like its role, or the only."""
     known = list(names)
     if name is None:
         name = known[0] if len(known) == 1 else role
     if name not in known:
-        listed = ", ".join(sorted(known)[:8])
         raise InvalidInput(
-            f"Expected {path} to hold an array {name!r}; it has: {listed or 'none'} "
+            f"Expected {path} to hold an array {name!r}; it has: {listed(known)} "
             f"(write {path.name}:NAME)."
         )
     return name
+
+
+def _fill(stream: IO[bytes], flat: Array) -> None:
+    """Read into memory that is there already: unpacking needs no second copy."""
+    rest = memoryview(flat)  # type: ignore[arg-type]
+    while rest and (count := stream.readinto(rest)):  # type: ignore[attr-defined]
+        rest = rest[count:]
+    if rest or stream.read(1):
+        raise EOFError
 
 
 def _check_unpacked(path: Path, size: int) -> None:

@@ -30,11 +30,25 @@ Groups = Annotated[
 ]
 Epsilon = Annotated[float, typer.Option(help="ε: how much any one row may change what is seen.")]
 Delta = Annotated[float, typer.Option(help="δ: well below one over the number of people.")]
-Relation = Annotated[str, typer.Option("--neighbours", help="add_remove, or replace.")]
+Relation = Annotated[
+    str,
+    typer.Option(
+        "--neighbours",
+        help="add_remove, or replace.",
+        autocompletion=lambda: ["add_remove", "replace"],
+    ),
+]
 Scale = Annotated[
     float | None, typer.Option(help="logit = scale·⟨query, key⟩; left out: recommended.")
 ]
-KernelName = Annotated[str, typer.Option("--kernel", help="auto, minimax, fourier or taylor.")]
+KernelName = Annotated[
+    str,
+    typer.Option(
+        "--kernel",
+        help="auto, minimax, fourier or taylor.",
+        autocompletion=lambda: ["auto", "minimax", "fourier", "taylor"],
+    ),
+]
 KeyNorm = Annotated[float, typer.Option(help="Public bound on the length of keys.")]
 QueryNorm = Annotated[float, typer.Option(help="Public bound on the length of queries.")]
 ValueNorm = Annotated[float, typer.Option(help="Public bound on the length of values.")]

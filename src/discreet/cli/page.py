@@ -14,10 +14,10 @@ from discreet.cli.findings import EPSILON, Compared, Findings
 HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."
 
 
-def write_page(found: Findings, path: Path, *, pictures: bool) -> None:
+def write_page(found: Findings, path: Path, *, pictures: bool, force: bool) -> None:
     """Write the page: whole, or not at all."""
     page = as_html(found, pictures=pictures)
-    with output_file(path) as file:
+    with output_file(path, force=force) as file:
         file.write(page.encode())
 
 

@@ -18,8 +18,8 @@ Points = Annotated[
 ]
 Weights = Annotated[Path | None, typer.Argument(metavar="[WEIGHTS]", help="Shape (n,).")]
 Positions = Annotated[Path | None, typer.Argument(metavar="[QUERIES]", help="Shape (m, d).")]
-Rows = Annotated[int, typer.Option(min=1, help="Rows to generate.")]
-Dim = Annotated[int, typer.Option(min=1, help="Dimension to generate.")]
+Rows = Annotated[int, typer.Option(min=1, max=10**8, help="Rows to generate.")]
+Dim = Annotated[int, typer.Option(min=1, max=10**4, help="Dimension to generate.")]
 Upper = Annotated[float, typer.Option(help="R: points and queries lie in [0, R]^d.")]
 Bound = Annotated[float, typer.Option(help="R_w: public bound on weights or values.")]
 Prime = Annotated[float, typer.Option(help="δ': what advanced composition may use.")]
@@ -170,6 +170,7 @@ def report(
         Path, typer.Option("--output", "-o", help="A folder for the page and its pictures.")
     ] = Path("discreet-paper"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer builds and rows.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write into a folder with files.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Run the experiments that the paper does not have: a page with pictures (needs matplotlib).
@@ -180,4 +181,4 @@ def report(
     """
     from discreet.cli.structures import write_report
 
-    write_report(output, quick=quick, as_json=as_json)
+    write_report(output, quick=quick, force=force, as_json=as_json)

@@ -1,17 +1,19 @@
 """Columns of a Parquet file as one array. Needs the extra `parquet`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import parquet
+from pyarrow import parquet, types
 
+from discreet.cli.formats import listed
 from discreet.errors import InvalidInput
 
-_ROWS_AT_ONCE = 2**16
+# Few enough that a batch of long lists fits in memory before their length is known.
+_ROWS_AT_ONCE = 2**10
 
 Check = Callable[[Path, int], None]
 
@@ -28,69 +30,106 @@ def read_columns(path: Path, names: list[str], *, check: Check) -> Any:  # noqa:
     """
     try:
         with parquet.ParquetFile(path, memory_map=True) as file:
-            missing = [name for name in names if name not in file.schema_arrow.names]
-            if missing:
-                listed = ", ".join(sorted(file.schema_arrow.names)[:8])
-                raise InvalidInput(
-                    f"Expected {path} to have a column {missing[0]!r}; it has: {listed} "
-                    f"(write {path.name}:COLUMN or {path.name}:ONE,TWO)."
-                )
-            return _read(path, file, names, check)
+            return _Columns(path, file, names, check).read()
     except pa.ArrowException:  # its message may quote what is in the file
         raise InvalidInput(f"Expected {path} to be a whole .parquet file.") from None
 
 
-def _read(path: Path, file: Any, names: list[str], check: Check) -> Any:  # noqa: ANN401
-    rows, types = file.metadata.num_rows, [file.schema_arrow.field(name).type for name in names]
-    if len(names) == 1 and (pa.types.is_string(types[0]) or pa.types.is_large_string(types[0])):
-        check(path, 64 * rows)
-        return _complete(path, file.read(columns=names).column(0)).to_pylist()
-    lists = [pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) for kind in types]
-    if any(lists) and len(names) > 1:
-        raise InvalidInput(f"Expected one column of lists in {path}, or several of numbers.")
-    kinds = [kind.value_type if nested else kind for kind, nested in zip(types, lists, strict=True)]
-    if not all(map(_is_number, kinds)):
-        raise InvalidInput(f"Expected columns of numbers, or of lists of numbers, in {path}.")
-    dtype = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
-    array: NDArray[Any] | None = None
-    start = 0
-    for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=names):
-        part = _flat(path, batch.column(0)) if lists[0] else _stacked(path, batch, names)
+class _Columns:
+    """Some columns of a file that is open."""
+
+    def __init__(self, path: Path, file: Any, names: list[str], check: Check) -> None:  # noqa: ANN401
+        known = file.schema_arrow.names
+        for name in names:
+            if known.count(name) != 1:
+                raise InvalidInput(
+                    f"Expected {path} to have one column {name!r}; it has: {listed(known)} "
+                    f"(write {path.name}:COLUMN or {path.name}:ONE,TWO)."
+                )
+        self.path, self.file, self.names, self.check = path, file, names, check
+        self.rows = file.metadata.num_rows
+        self.types = [_plain(file.schema_arrow.field(name).type) for name in names]
+
+    def read(self) -> Any:  # noqa: ANN401
+        """Return the array, or the texts."""
+        if len(self.names) == 1 and _is_text(self.types[0]):
+            return self._texts()
+        nested = any(map(_is_nested, self.types))
+        if nested and len(self.names) > 1:
+            raise InvalidInput(f"Expected one column of lists in {self.path}, or many of numbers.")
+        kinds = [self.types[0].value_type] if nested else self.types
+        if not all(map(_is_number, kinds)):
+            raise InvalidInput(
+                f"Expected {', '.join(self.names)} in {self.path} to be numbers, or lists of them."
+            )
+        return self._numbers(np.result_type(*(kind.to_pandas_dtype() for kind in kinds)))
+
+    def _batches(self) -> Iterator[Any]:
+        """Yield a few rows at a time, if there are as many as the file says and none is missing."""
+        seen = 0
+        for batch in self.file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=self.names):
+            columns = [batch.column(name) for name in self.names]
+            if batch.num_columns != len(columns) or any(each.null_count for each in columns):
+                raise InvalidInput(f"Expected no missing value in the columns of {self.path}.")
+            seen += batch.num_rows
+            if seen > self.rows:
+                break
+            yield columns
+        if seen != self.rows:
+            raise InvalidInput(f"Expected {self.path} to have as many rows as it says.")
+
+    def _texts(self) -> list[str]:
+        texts: list[str] = []
+        size = 0
+        for [column] in self._batches():
+            plain = column.cast(pa.large_string())
+            size += plain.nbytes
+            self.check(self.path, size)
+            texts += plain.to_pylist()
+        return texts
+
+    def _numbers(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        array: NDArray[Any] | None = None
+        start = 0
+        for columns in self._batches():
+            part = self._flat(columns[0]) if _is_nested(self.types[0]) else _stacked(columns)
+            if array is None:
+                self.check(self.path, self.rows * part.shape[1] * dtype.itemsize)
+                array = np.empty((self.rows, part.shape[1]), dtype)
+            if part.shape[1] != array.shape[1]:
+                raise InvalidInput(f"Expected lists of one length in {self.path}.")
+            array[start : start + len(part)] = part
+            start += len(part)
         if array is None:
-            check(path, rows * part.shape[1] * dtype.itemsize)
-            array = np.empty((rows, part.shape[1]), dtype)
-        if part.shape[1] != array.shape[1]:
-            raise InvalidInput(f"Expected lists of one length in {path}.")
-        array[start : start + len(part)] = part
-        start += len(part)
-    if array is None:
-        raise InvalidInput(f"Expected {path} to have rows: without any, its width is unknown.")
-    return array
+            raise InvalidInput(f"Expected {self.path} to have rows: else its width is unknown.")
+        return array
+
+    def _flat(self, column: Any) -> NDArray[Any]:  # noqa: ANN401
+        """Return lists of one length as the rows of an array."""
+        numbers = column.flatten()
+        width = len(numbers) // max(len(column), 1)
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        if numbers.null_count or np.any(lengths != width):
+            raise InvalidInput(f"Expected lists of one length, complete, in {self.path}.")
+        return np.asarray(numbers.to_numpy(zero_copy_only=False).reshape(len(column), width))
+
+
+def _stacked(columns: list[Any]) -> NDArray[Any]:
+    return np.stack([each.to_numpy(zero_copy_only=False) for each in columns], axis=1)
+
+
+def _plain(kind: Any) -> Any:  # noqa: ANN401
+    """Return the type of what a dictionary (pandas: a categorical) stands for."""
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: Any) -> bool:  # noqa: ANN401
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_nested(kind: Any) -> bool:  # noqa: ANN401
+    return bool(types.is_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _is_number(kind: Any) -> bool:  # noqa: ANN401
-    return any(
-        test(kind) for test in (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
-    )
-
-
-def _complete(path: Path, column: Any) -> Any:  # noqa: ANN401
-    if column.null_count:
-        raise InvalidInput(f"Expected no missing value in the columns of {path}.")
-    return column
-
-
-def _stacked(path: Path, batch: Any, names: list[str]) -> NDArray[Any]:  # noqa: ANN401
-    columns = [_complete(path, batch.column(name)) for name in names]
-    return np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1)
-
-
-def _flat(path: Path, column: Any) -> NDArray[Any]:  # noqa: ANN401
-    """Return lists of one length as the rows of an array."""
-    numbers = _complete(path, _complete(path, column).flatten())
-    flat = numbers.to_numpy(zero_copy_only=False)
-    width = len(flat) // max(len(column), 1)
-    lengths = column.value_lengths().to_numpy(zero_copy_only=False)
-    if np.any(lengths != width):
-        raise InvalidInput(f"Expected lists of one length in {path}.")
-    return np.asarray(flat.reshape(len(column), width))
+    return any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean))

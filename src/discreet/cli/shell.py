@@ -1,16 +1,21 @@
 """How the command behaves in a shell: exit codes, one sentence for an error, tracebacks on demand.
 
 Exit codes: 0 done; 1 a bug in discreet; 2 something that was given is wrong (one sentence on
-standard error says what); 130 interrupted. In all but the first nothing was written.
+standard error says what); 130 interrupted, 143 terminated. In all but the first nothing was
+written.
 """
 
+import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
 
 import typer
+from rich.console import Console
 from typer.core import TyperGroup
 
 from discreet.errors import DiscreetError
@@ -26,10 +31,13 @@ class Commands(TyperGroup):
         """Parse and run, and leave with an exit code."""
         try:
             code = super().main(*given, **{**named, "standalone_mode": False})
+            sys.stdout.flush()
         except typer.Abort:
             code = INTERRUPTED
         except typer.TyperException as error:
             code = _refuse_usage(error)
+        except OSError as error:  # of printing: all else has become a code
+            code = _stop_printing(error)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
@@ -38,9 +46,64 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
 
+class Page(Console):
+    """Standard output, in plain colours, and a pipe that breaks is for `Commands` to handle."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """Raise what rich would turn into exit code 1."""
+        raise BrokenPipeError
+
+
+def clean_up_when_terminated() -> None:
+    """Let SIGTERM and SIGHUP unwind the program, so that nothing half-written is left."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, _: sys.exit(128 + received))
+
+
+def listen_to_all() -> None:
+    """Let a stream that the shell has closed swallow what is printed."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
 def say(text: str) -> None:
     """Print a line on standard error, where it does not get in the way of results."""
-    typer.echo(f"discreet: {text}", err=True)
+    with suppress(OSError):  # nobody listens
+        typer.echo(f"discreet: {' '.join(printable(text).split())}", err=True)
+
+
+def printable(text: str) -> str:
+    """Return a text whose lines do nothing to a terminal but fill it."""
+    return "".join(
+        each if each.isprintable() or each == "\n" else "\N{REPLACEMENT CHARACTER}" for each in text
+    )
+
+
+@contextmanager
+def already_written(path: Path) -> Iterator[None]:
+    """Print about a file that is there; that printing fails does not change that."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        _stop_printing(error)
+        say(f"{path} was written, but standard output is closed or full.")
+
+
+def _stop_printing(error: OSError) -> int:
+    """Print no more, and return an exit code: a reader that has seen enough is no error."""
+    sys.stdout = _nowhere()
+    if isinstance(error, BrokenPipeError):
+        return 0
+    say(_sentence(error))
+    return WRONG_INPUT
 
 
 def _refuse_usage(error: Any) -> int:  # noqa: ANN401 (typer's class for it is not public)
@@ -60,8 +123,10 @@ def _sentences(*, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         say("interrupted, nothing was written.")
         raise typer.Exit(INTERRUPTED) from None
-    except (typer.Exit, typer.Abort, typer.TyperException, BrokenPipeError):
+    except (typer.Exit, typer.Abort, typer.TyperException):
         raise
+    except BrokenPipeError as error:
+        raise typer.Exit(_stop_printing(error)) from None
     except Exception as error:
         if debug:
             raise
@@ -72,7 +137,7 @@ def _sentences(*, debug: bool) -> Iterator[None]:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, DiscreetError):
-        return " ".join(str(error).split())
+        return str(error)
     if isinstance(error, OSError):
         about = "" if error.filename is None else f"{error.filename}: "
         return f"{about}{error.strerror or error}."

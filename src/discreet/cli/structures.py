@@ -33,26 +33,27 @@ class Shown:
     force: bool
     as_json: bool
 
-    def check(self) -> None:
+    def check(self, inputs: Inputs) -> None:
         """Raise `InvalidInput` if the answers could not be written."""
         if self.output is not None:
-            check_output(self.output, force=self.force)
+            check_output(self.output, force=self.force, inputs=inputs)
 
 
 def run_attention(
     inputs: Inputs, *, generate: tuple[int, int], shown: Shown, **settings: Setting
 ) -> None:
     """Build `DPCrossAttention`, ask it, and show what came of it."""
-    shown.check()
+    shown.check(inputs)
     keys, values, queries = _data(inputs, ("keys", "values", "queries"), generate, settings)
     bound = settings["value_bound"]
     structure = paper.DPCrossAttention(keys, _two_axes(values), **settings)
+    answers = structure.query(queries)  # checks them
     truth = oracle.attention(
         np.clip(queries, 0, structure.upper),
         np.clip(keys, 0, structure.upper),
         np.clip(_two_axes(values), -bound, bound),
     )
-    _show(structure, structure.query(queries), truth, shown)
+    _show(structure, answers, truth, shown)
 
 
 def run_softmax(
@@ -64,15 +65,16 @@ def run_softmax(
     **settings: Setting,
 ) -> None:
     """Build `DPTreeSoftmax`, or its adaptive form if there is a p_f."""
-    shown.check()
+    shown.check(inputs)
     points, weights, queries = _data(inputs, ("points", "weights", "queries"), generate, settings)
     structure = (
         paper.DPTreeSoftmax(points, weights, **settings)
         if p_f is None
         else paper.DPTreeSoftmaxAdaptive(points, weights, p_f=p_f, **settings)
     )
+    answers = structure.query(queries)
     truth = oracle.softmax_sum(*_clipped(points, weights, queries, settings))
-    _show(structure, structure.query(queries), truth, shown)
+    _show(structure, answers, truth, shown)
 
 
 def run_distance(
@@ -85,7 +87,7 @@ def run_distance(
     **settings: Setting,
 ) -> None:
     """Build `DPTreeHighDim`, or its adaptive form (p = 1) if there is a p_f."""
-    shown.check()
+    shown.check(inputs)
     if p_f is not None and power != 1:
         raise InvalidInput("Expected --power 1 with --adaptive, as in the paper.")
     points, weights, queries = _data(inputs, ("points", "weights", "queries"), generate, settings)
@@ -94,12 +96,19 @@ def run_distance(
         if p_f is None
         else paper.DPTreeHighDimAdaptive(points, weights, p_f=p_f, **settings)
     )
+    answers = structure.query(queries)
     truth = oracle.high_dim_distance(*_clipped(points, weights, queries, settings), power)
-    _show(structure, structure.query(queries), truth, shown)
+    _show(structure, answers, truth, shown)
 
 
-def write_report(folder: Path, *, quick: bool, as_json: bool) -> None:
+def write_report(folder: Path, *, quick: bool, force: bool, as_json: bool) -> None:
     """Run the paper's experiments and write their page."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"Expected {folder} to be a folder, and it is a file.")
+    if not folder.absolute().parent.is_dir():
+        raise InvalidInput(f"Expected {folder.absolute().parent} to be a folder.")
+    if folder.exists() and any(folder.iterdir()) and not force:
+        raise InvalidInput(f"Expected {folder} to be empty; --force writes into it even so.")
     try:
         from discreet.bench.paper_report import write
     except ImportError:
@@ -112,7 +121,7 @@ def write_report(folder: Path, *, quick: bool, as_json: bool) -> None:
 
 def _show(structure: Structure, answers: Floats, truth: Floats, shown: Shown) -> None:
     if shown.output is not None:
-        with output_file(shown.output) as file:
+        with output_file(shown.output, force=shown.force) as file:
             np.save(file, answers)
     error = float(np.sqrt(np.mean((answers - truth) ** 2)))
     typical = float(np.sqrt(np.mean(truth**2)))
@@ -164,6 +173,8 @@ def _data(
         for each, role in zip(inputs, roles, strict=True)
         if each is not None
     )
+    if third.size == 0:
+        raise InvalidInput("Expected at least one query.")
     return first, second, third
 
 

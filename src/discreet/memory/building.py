@@ -45,8 +45,8 @@ def build(
     """Return a memory that answers attention over private keys and values, any number of times.
 
     (epsilon, delta)-differentially private when one row (key and value, in all heads) or one record
-    (`groups`) is added or removed, or replaced. The error of an answer is that of the Gaussian
-    mechanism for one single query. `docs/privacy.md`, "Memory".
+    (`groups`) is added or removed, or replaced. The noise of an answer is that of the Gaussian
+    mechanism for one single query; the kernel's error comes on top. `docs/privacy.md`, "Memory".
 
     Rows are read a few at a time: peak memory is the inputs and less than 512 MB (and a few times
     the state).

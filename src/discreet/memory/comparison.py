@@ -111,8 +111,13 @@ def compare(
         raise InvalidInput("Expected queries of shape (*heads, m, d) and at least one row of each.")
     private, stderr = memory.attend(asked, stderr=True)
     flat = asked.reshape(layout.head_count, -1, layout.kernel.dim)
-    with progress_bar("exact attention", rows=table.rows, show=progress) as advance:
+    with (
+        np.errstate(all="ignore"),
+        progress_bar("exact attention", rows=table.rows, show=progress) as advance,
+    ):
         exact = _exact(flat, table, memory.scale, advance)
+    if not np.all(np.isfinite(exact)):
+        raise InvalidInput("Expected keys, values and queries whose products are finite.")
     return Comparison(exact.reshape(private.shape), private, stderr, layout.value_norm)
 
 

@@ -140,6 +140,8 @@ def _restore(settings: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> R
         tau=settings["tau"],
         resolution=settings["resolution"],
     )
+    if not all(str(settings[name]).isprintable() for name in ("source", "release", "version")):
+        raise CorruptRelease("Expected texts that can be printed.")
     state = tensors["state"]
     if state.shape != layout.shape or state.dtype != np.int64:
         raise CorruptRelease("Expected the state to have the shape that its settings say.")

@@ -160,8 +160,10 @@ def plan(
     (rounded) number of them, `build`'s `rows_hint`; key_dim and value_dim, d and d_v; heads, of all
     layers together; by_record, whether `groups` will be given.
     """
-    rows = _validate.whole("rows", rows, at_least=1)
-    heads = _validate.whole("heads", heads, at_least=1)
+    rows = _validate.whole("rows", rows, at_least=1, at_most=2**40)
+    heads = _validate.whole("heads", heads, at_least=1, at_most=2**20)
+    key_dim = _validate.whole("key_dim", key_dim, at_least=1, at_most=2**20)
+    value_dim = _validate.whole("value_dim", value_dim, at_least=1, at_most=2**20)
     options = Options(
         epsilon=epsilon,
         delta=delta,

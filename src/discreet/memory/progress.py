@@ -15,7 +15,7 @@ def progress_bar(text: str, *, rows: int | None, show: bool) -> Iterator[Advance
     """Yield what is to be told how many rows more have been read.
 
     On standard error, so that results can be piped. It shows no number of rows, just a share of
-    them, and nothing where there is no terminal.
+    them.
 
     Args:
         text: what is being done.

@@ -22,6 +22,8 @@ MOST_FEATURES = 4096
 # A sum this many standard errors above zero is clear of the noise.
 CLEAR = 5.0
 
+_LEAST_NORM = 1e-30
+
 PerLayer = float | Sequence[float]
 
 
@@ -125,6 +127,8 @@ def settle(shapes: Sequence[Shape], options: Options) -> Joint:
 
 
 def _layout(shape: Shape, layer: "Layer", multiplier: float, resolution: int) -> Layout:
+    for name in ("key_norm", "query_norm", "value_norm"):
+        _validate.real(name, getattr(layer, name), at_least=_LEAST_NORM, at_most=1 / _LEAST_NORM)
     tau = layer.tau
     if tau is None:
         tau = default_tau(layer.value_norm, shape.value_dim)

@@ -99,7 +99,7 @@ class DPCrossAttention(Structure):
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         budget = Budget(epsilon, delta, delta_prime)
-        _validate.real("c", c, above=0)
+        _validate.real("c", c, above=0, at_most=1e9)
         _validate.real("p_f", p_f, above=0, below=1)
         keys = finite("K", K, shape=(None, None))
         values = finite("V", V, shape=(len(keys), None))

@@ -67,7 +67,7 @@ class DPTreeHighDim(Structure):
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         budget = Budget(epsilon, delta, delta_prime)
-        _validate.real("c", c, above=0)
+        _validate.real("c", c, above=0, at_most=1e9)
         points, signed = weighted_points("X", X, weights, dimensions=2)
         self.dim = points.shape[1]
         self.power = _validate.whole("p", p, at_least=1, at_most=200)

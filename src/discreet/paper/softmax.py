@@ -73,7 +73,7 @@ class DPTreeSoftmax(Structure):
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         budget = Budget(epsilon, delta, delta_prime)
-        _validate.real("c", c, above=0)
+        _validate.real("c", c, above=0, at_most=1e9)
         points, signed = weighted_points("X", X, weights, dimensions=2)
         self.upper = public_bound("upper", upper)
         self.weight_bound = public_bound("weight_bound", weight_bound)

@@ -27,6 +27,9 @@ _ROUNDING = 1e-13
 # Bounds and answers beyond these would leave float64 when they are squared.
 _LEAST, _LARGEST = 1e-100, 1e100
 
+# Far beyond any use; overflows begin later.
+_LARGEST_EPSILON = 1e9
+
 
 class Structure(abc.ABC):
     """A noisy data structure: built once from private rows, then queried for ever.
@@ -142,7 +145,7 @@ class Budget:
     delta_prime: float | None = None
 
     def __post_init__(self) -> None:
-        _validate.real("epsilon", self.epsilon, above=0)
+        _validate.real("epsilon", self.epsilon, above=0, at_most=_LARGEST_EPSILON)
         _validate.real("delta", self.delta, above=0, below=0.5)
         if self.delta_prime is not None:
             _validate.real("delta_prime", self.delta_prime, above=0, below=0.5)

@@ -166,7 +166,11 @@ BAD = {
     ),
     "parquet: not one": ("x.parquet", lambda: Path("x.parquet").write_text("PAR1 and so on PAR1")),
     "parquet: no such column": ("x.parquet:b", lambda: table(a=[1.0])),
-    "parquet: ragged lists": ("x.parquet:a", lambda: table(a=[[1.0], [1.0, 2.0]])),
+    "parquet: ragged lists": ("x.parquet:a", lambda: table(a=[[1.0], [1.0, 2.0, 3.0]])),
+    "parquet: more rows than there are": ("x.parquet:a", lambda: (lying_parquet(),)),
+    "parquet: two columns of a name": ("x.parquet:a", lambda: (twice(),)),
+    "a bomb that lies about its size": ("x.npz", lambda: (bomb(), lie_about_packed_size())),
+    "damaged lzma": ("x.npz", lambda: (damaged_lzma(),)),
     "parquet: missing values": ("x.parquet:a,b", lambda: table(a=[1.0, None], b=[1.0, 2.0])),
     "parquet: missing lists": ("x.parquet:a", lambda: table(a=[[1.0], None])),
     "parquet: missing in lists": ("x.parquet:a", lambda: table(a=[[1.0], [None]])),
@@ -176,6 +180,36 @@ BAD = {
     "parquet: dates": ("x.parquet:a", lambda: table(a=pa.array([1], pa.timestamp("s")))),
     "parquet: no rows": ("x.parquet:a", lambda: table(a=pa.array([], pa.list_(pa.float64())))),
 }
+
+
+def lying_parquet():
+    """A footer that says 900 rows where there are 500."""
+    rows = pa.table({"a": [[0.0, 1.0]] * 500})
+    parquet.write_table(rows, "x.parquet", store_schema=False, compression="none")
+    data = Path("x.parquet").read_bytes()
+    footer = data.rindex(b"PAR1") - 4 - struct.unpack("<I", data[-8:-4])[0]
+    at = data.index(b"\x16\xe8\x07", footer)
+    Path("x.parquet").write_bytes(data[:at] + b"\x16\x88\x0e" + data[at + 3 :])
+
+
+def twice():
+    schema = pa.schema([("a", pa.float64()), ("a", pa.float64())])
+    parquet.write_table(pa.table([[1.0], [2.0]], schema=schema), "x.parquet")
+
+
+def lie_about_packed_size():
+    data = bytearray(Path("x.npz").read_bytes())
+    at = data.rindex(b"PK\x01\x02")
+    data[at + 20 : at + 24] = struct.pack("<I", 2**30)
+    Path("x.npz").write_bytes(data)
+
+
+def damaged_lzma():
+    zip_with("x.npz", npy_header((500, 4)), KEYS.tobytes() * 10, kind=zipfile.ZIP_LZMA)
+    data = bytearray(Path("x.npz").read_bytes())
+    data[200] ^= 0xFF
+    data[300] ^= 0xFF
+    Path("x.npz").write_bytes(data)
 
 
 def packed():
@@ -197,6 +231,27 @@ def test_files_that_hold_no_array_are_refused_in_a_sentence(kind):
         read_array(Path(given), "keys")
     assert given.partition(":")[0] in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_lists_that_differ_between_batches_are_refused(monkeypatch):
+    monkeypatch.setattr("discreet.cli.parquet._ROWS_AT_ONCE", 1)
+    table(a=[[1.0, 2.0], [3.0]])
+    with pytest.raises(InvalidInput, match="one length"):
+        read_array(Path("x.parquet:a"), "keys")
+
+
+def test_categories_are_what_they_stand_for():
+    table(who=pa.array(["b", "a", "b"]).dictionary_encode())
+    assert read_groups(Path("x.parquet:who")) == ["b", "a", "b"]
+
+
+def test_a_name_with_a_dot_is_a_column_and_no_path():
+    table(**{"a": [{"b": [9.0, 9.0]}], "a.b": [[1.0, 2.0]]})
+    try:
+        array = read_array(Path("x.parquet:a.b"), "keys")
+    except InvalidInput:
+        return
+    np.testing.assert_array_equal(array, [[1.0, 2.0]])
 
 
 def test_nothing_is_unpacked_that_does_not_fit_in_memory(monkeypatch):

@@ -100,6 +100,13 @@ def test_without_the_digits_the_demo_says_what_to_install(tmp_path, monkeypatch)
     assert "Traceback" not in result.output
 
 
+def test_page_and_picture_have_two_names(tmp_path):
+    path = str(tmp_path / "both.png")
+    result = RUNNER.invoke(app, ["demo", "-o", path, "--picture", path])
+    assert result.exit_code == 2
+    assert "two names" in result.stderr
+
+
 def test_every_one_hot_value_has_the_public_norm():
     split = digits.splits(1)[0]
     norms = (split.values**2).sum(axis=1)

@@ -1,6 +1,7 @@
 """`discreet paper`."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -88,6 +89,36 @@ def test_what_is_wrong_is_said_in_one_sentence(folder, arguments):
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 1
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["attention", "softmax", "distance"])
+@pytest.mark.parametrize(
+    "queries",
+    [
+        np.full((3, 2), np.nan),
+        np.zeros((3, 3)),
+        np.zeros(()),
+        np.zeros((0, 2)),
+        np.zeros((1, 1, 2)),
+    ],
+)
+def test_bad_queries_are_refused(folder, command, queries):
+    np.save("p.npy", spread(64, 2))
+    np.save("w.npy", spread(64, 1)[:, 0])
+    np.save("q.npy", queries)
+    before = sorted(os.listdir(folder))
+    result = run(command, "p.npy", "w.npy", "q.npy", "--epsilon", "1e4", "-o", "out.npy")
+    assert result.exit_code == 2, result.output
+    assert "a bug" not in result.stderr
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_a_report_does_not_mix_with_other_files(folder):
+    (folder / "report").mkdir()
+    (folder / "report" / "notes.txt").write_text("mine")
+    result = run("report", "--quick", "-o", "report")
+    assert result.exit_code == 2
+    assert "--force" in result.stderr
 
 
 def test_points_are_spread_evenly_and_always_the_same():

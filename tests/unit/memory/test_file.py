@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import pathlib
@@ -276,3 +277,11 @@ def test_what_was_made_for_tests_says_so_everywhere(tmp_path):
         assert discreet.load(tmp_path / "private.safetensors").private
     with safe_open(tmp_path / "memory.safetensors", "np") as opened:
         assert json.loads(opened.metadata()["card"])["private"] is False
+
+
+@pytest.mark.parametrize("name", ["source", "version", "release"])
+def test_texts_that_would_do_something_to_a_terminal_are_refused(name):
+    memory = discreet.build(unit_rows(5, 2), unit_rows(5, 2), epsilon=1, delta=1e-6, scale=1.0)
+    forged = dataclasses.replace(memory.released, **{name: "1.0\x1b[2J\nguarantee  epsilon = 0"})
+    with pytest.raises(CorruptRelease):
+        file.from_bytes(file.to_bytes(forged))
