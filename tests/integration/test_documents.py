@@ -43,8 +43,11 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     assert names["stderr"].max() < 0.02  # it is not just noise
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", [*HOW_TOS, DOCS / "choosing.md"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [*(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS), DOCS / "choosing.md"],
+    ids=lambda path: path.stem,
+)
 def test_what_the_other_pages_show_is_what_happens(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert len(blocks(path.read_text(encoding="utf-8"))) > 0

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 
-from scipy import optimize
-
 from discreet import _validate
 from discreet.accounting.compose import check_mechanisms, tight
 from discreet.accounting.events import Mechanism
@@ -60,6 +58,8 @@ def calibrate(
     low, high = _bracket(overspent, floor)
     if overspent(low) <= 0:
         return with_noise(low)
+    from scipy import optimize  # here, because it takes long to load and few calls need it
+
     root = float(optimize.brentq(overspent, low, high, xtol=_PRECISION))
     while overspent(root) > 0:
         root += _PRECISION

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy import optimize
 
 from discreet import _validate
 from discreet import noise as laws
@@ -23,6 +22,7 @@ from discreet.accounting.gaussian import (
     Floats,
     gaussian_epsilon,
     hockey_sticks,
+    root,
 )
 from discreet.noise.law import SMALLEST_SCALE
 from discreet.privacy import Neighbours
@@ -97,12 +97,12 @@ class Mechanism(abc.ABC):
             return math.inf
         if excess(1.0) > 0:  # by rounding: the tails, and they are within delta
             return self.largest_loss
-        root = float(optimize.brentq(excess, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
+        found = root(excess, 0.0, 1.0)
         step = 1e-15
-        while excess(root) > 0:
-            root = min(root + step, 1.0)
+        while excess(found) > 0:
+            found = min(found + step, 1.0)
             step *= 2
-        return root * self.largest_loss
+        return found * self.largest_loss
 
 
 @dataclass(frozen=True, kw_only=True)

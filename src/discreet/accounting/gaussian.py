@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from discreet import _validate
 
@@ -32,7 +32,7 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
     sensitivity = _validate.real("sensitivity", sensitivity, above=0)
     # δ(ε) grows with μ; at the upper end it is one to all digits, at the lower end zero.
     highest = 40.0 + math.sqrt(40.0**2 + 2 * epsilon)
-    log_mu = _root(lambda x: _log_excess(math.exp(x), epsilon, delta), -80.0, math.log(highest))
+    log_mu = root(lambda x: _log_excess(math.exp(x), epsilon, delta), -80.0, math.log(highest))
     step = 1e-15
     while _log_excess(math.exp(log_mu), epsilon, delta) > 0:
         log_mu -= step  # the root is good to some ulps: end on the private side of it
@@ -50,7 +50,7 @@ def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: float = 1.0) ->
         return 0.0
     # In units of μ, so that the precision is relative. There Φ(μ/2 - ε/μ) ≤ δ, and beyond is slack.
     highest = mu / 2 + math.sqrt(2 * math.log(1 / delta)) + 1e-3
-    units = _root(lambda x: _log_excess(mu, mu * x, delta), 0.0, highest)
+    units = root(lambda x: _log_excess(mu, mu * x, delta), 0.0, highest)
     step = 1e-15 * highest
     while _log_excess(mu, mu * units, delta) > 0:
         units += step
@@ -93,6 +93,15 @@ def _log_excess(mu: float, epsilon: float, delta: float) -> float:
     return math.log(max(hockey_stick(mu, epsilon) * _ROUNDING, 1e-320)) - math.log(delta)
 
 
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a monotone function crosses zero, to the last few digits."""
-    return float(optimize.brentq(function, low, high, xtol=1e-15, rtol=1e-14, maxiter=500))
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a monotone function changes its sign, to the last digit, by halving.
+
+    By hand, because scipy.optimize takes as long to load as a small memory to build.
+    """
+    rising = function(low) <= 0
+    while low < (middle := low + (high - low) / 2) < high:
+        if (function(middle) <= 0) == rising:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
@@ -92,6 +92,7 @@ class Spread:
         Args:
             reach: key_norm·query_norm, the logit at scale one.
         """
+        from scipy import optimize  # here, because it takes long to load
 
         def surplus(logit: float) -> float:
             return math.log(self.clearness(logit) / _CLEAR_OF_ERROR)
