@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from discreet._files import whole_file
 from discreet.errors import InvalidInput
-from discreet.memory.comparison import WITHIN
+from discreet.memory.planning import WITHIN
 
 OWNERS_EYES = "For the owner's eyes: exact answers are not private."
 

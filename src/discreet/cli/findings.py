@@ -4,12 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
 from discreet.cli import digits
-from discreet.cli.digits import Floats, Mean, Split
-from discreet.memory import Card, Memory
-from discreet.memory.comparison import WITHIN
+from discreet.cli.digits import Mean, Split
+from discreet.memory import Card, Comparison, Memory, compare
 from discreet.paper.forest import levels_for
 from discreet.paper.needs import Needs, attention_needs
 from discreet.paper.node import Noise, node_noise
@@ -30,20 +27,6 @@ class Compared:
     exact: Mean
     private: Mean
     dpsgd: Mean | None
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Answers of one memory and of exact attention, shape (m, 10), with standard errors."""
-
-    exact: Floats
-    private: Floats
-    stderr: Floats
-
-    @property
-    def within(self) -> float:
-        """Share of numbers that are within 1.96 standard errors of the exact one."""
-        return float(np.mean(np.abs(self.private - self.exact) <= WITHIN * self.stderr))
 
 
 @dataclass(frozen=True)
@@ -90,7 +73,7 @@ class Findings:
     scale: float
     card: Card
     accuracies: tuple[Compared, ...]
-    answers: Answers
+    answers: Comparison
     by_epsilon: Errors
     by_rows: Errors
     tree: Tree
@@ -121,7 +104,6 @@ def find(splits: int = digits.SPLITS, *, epsilons: Sequence[float] = EPSILONS) -
     """
     data = digits.splits(splits)
     memory = data[0].memory(EPSILON)
-    private, stderr = memory.attend(data[0].queries, stderr=True)
     few, scale = data[:_SPLITS_FOR_ERRORS], memory.scale
     rows = len(data[0].keys)
     return Findings(
@@ -130,7 +112,7 @@ def find(splits: int = digits.SPLITS, *, epsilons: Sequence[float] = EPSILONS) -
         scale=scale,
         card=memory.card,
         accuracies=tuple(_compared(data, epsilons)),
-        answers=Answers(data[0].exact(scale), private, stderr),
+        answers=compare(memory, data[0].keys, data[0].values, data[0].queries),
         by_epsilon=_errors(few, [(epsilon, rows) for epsilon in epsilons], scale, by_rows=False),
         by_rows=_errors(few, [(EPSILON, rows // k) for k in (8, 4, 2, 1)], scale, by_rows=True),
         tree=_tree(scale),

@@ -1,9 +1,9 @@
-"""The memory: private attention at the error of a single query.
+"""The memory: private attention at the noise of a single query.
 
 Follow a row through the files: `building` (the front door) → `rows` (reading) → `layout` (bounds
 and lattice) → `partial` and `records` (exact sums) → `release` (noise, once) → `memory` (answers).
-`settings` and `joint` hold what is public, `planning` predicts, `card` and `file` describe and keep
-a release; `comparison` and `oracle` are for the owner's eyes.
+`settings`, `temperature` and `joint` hold what is public, `planning` predicts, `card` and `file`
+describe and keep a release; `comparison` and `oracle` are for the owner's eyes.
 """
 
 from discreet.memory.building import build, build_many, combine, load

@@ -2,11 +2,12 @@
 
 import itertools
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from discreet import _validate, accounting
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, PrivacyLeakWarning
 from discreet.kernels import Kernel
 from discreet.memory import file
 from discreet.memory.joint import Joint
@@ -147,6 +148,13 @@ def build_many(
         for table in tables
     ]
     joint = settle(shapes, options)
+    if rows_hint is not None and joint.privacy.delta * rows_hint >= 1:
+        warnings.warn(
+            f"delta={joint.privacy.delta:g} is not below one over the number of rows: whoever "
+            "published a row of it whole, chosen at random, would keep this promise.",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
     if entropy is not None:
         _validate.instance("entropy", entropy, Entropy)
     known = None if _is_stream(layers[0][0]) else tables[0].rows

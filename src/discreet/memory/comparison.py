@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import InvalidInput
 from discreet.kernels.base import Floats
 from discreet.memory.memory import Memory
+from discreet.memory.planning import WITHIN
 from discreet.memory.progress import Advance, progress_bar
 from discreet.memory.rows import Table
-
-WITHIN = 1.96  # standard errors hold 95% of the time
 
 _LOGITS_AT_ONCE = 2**22
 

@@ -18,7 +18,7 @@ from discreet.memory.settings import (
 from discreet.memory.temperature import Spread, answer_length, polynomial_length, usual_directions
 from discreet.privacy import Neighbours
 
-_WITHIN = 1.96  # standard errors hold 95% of the time
+WITHIN = 1.96  # standard errors hold 95% of the time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +120,7 @@ class Plan:
     def verdict(self) -> str:
         """What the figures come to, in a sentence."""
         usual, worst, matched = (
-            f"±{_WITHIN * error:.2g}"
+            f"±{WITHIN * error:.2g}"
             for error in (
                 math.hypot(self.stderr, self.kernel_stderr),
                 self.worst_stderr,
@@ -226,7 +226,13 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
         worst_stderr=max(math.hypot(*usual), math.hypot(*worst)),
         state_bytes=8 * math.prod(layout.shape),
         build_flops=_build_flops(rows, layout),
-        warning=_warning(spread, kernel, best, CLEAR * noise / layout.real_tau),
+        warning=_warning(
+            spread,
+            kernel,
+            best=best,
+            rows_needed=CLEAR * noise / layout.real_tau,
+            delta=joint.privacy.delta,
+        ),
     )
 
 
@@ -255,8 +261,12 @@ def _errors(spread: Spread, layout: Layout, noise: float, dim: float) -> tuple[f
     return noise / mass * spread.quotient(length), error * number
 
 
-def _warning(spread: Spread, kernel: Kernel, best: float, rows_needed: float) -> str | None:
+def _warning(
+    spread: Spread, kernel: Kernel, *, best: float, rows_needed: float, delta: float
+) -> str | None:
     """Return what is wrong with the temperature or the number of rows; None if nothing is."""
+    if delta * spread.rows >= 1:
+        return f"δ = {delta:g} is not below one over the number of rows: it protects nobody."
     if rows_needed > spread.rows:
         return (
             f"{spread.rows:,} rows are too few at this ε and δ, at any temperature: answers will "

@@ -151,6 +151,14 @@ def test_the_recommended_scale_has_a_cap_and_no_unit():
     assert far.scale == pytest.approx(one.scale / 10, rel=0.01)
 
 
+def test_a_delta_that_lets_a_row_out_whole_is_warned_of():
+    spend = {"epsilon": 1.0, "delta": 1e-3}
+    assert "protects nobody" in discreet.plan(**SHAPE, **spend).warning
+    with pytest.warns(discreet.PrivacyLeakWarning, match="one over the number of rows"):
+        discreet.build(unit_rows(5, 4), unit_rows(5, 4), **spend, scale=1.0, rows_hint=1000)
+    discreet.build(unit_rows(5, 4), unit_rows(5, 4), **spend, scale=1.0, rows_hint=100)
+
+
 def test_more_frequencies_allow_a_sharper_softmax():
     def advice(frequencies):
         kernel = Fourier(64, frequencies=frequencies, scale=5.0, key_norm=1.0, query_norm=1.0)
