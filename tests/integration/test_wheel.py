@@ -30,6 +30,8 @@ assert (again.attend(keys) == memory.attend(keys)).all()
 print("works", discreet.__version__)
 """
 
+pytestmark = pytest.mark.slow  # it makes a virtual environment of its own
+
 
 def run(*command, **options):
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)

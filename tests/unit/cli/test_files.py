@@ -337,7 +337,7 @@ def start_build():
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize("delay", [0.2, 0.7, 1.2])
+@pytest.mark.parametrize("delay", [0.2, 1.0])
 def test_a_build_that_is_stopped_leaves_nothing(folder, sent, delay):
     large_rows()
     before = sorted(os.listdir(folder))
