@@ -352,7 +352,10 @@ def test_a_build_that_is_stopped_leaves_nothing(folder, sent, delay):
 
 @pytest.mark.slow
 def test_builds_that_are_killed_at_fifty_moments_leave_nothing_that_loads(folder):
-    """Moments are spread over the whole of a build, and beyond its end."""
+    """Moments are spread over the whole of a build, and beyond its end.
+
+    A memory is there after a build that was done, whole, and never before.
+    """
     large_rows()
     start = time.perf_counter()
     first = start_build()
@@ -366,11 +369,13 @@ def test_builds_that_are_killed_at_fifty_moments_leave_nothing_that_loads(folder
         time.sleep(moment * whole)
         process.kill()
         process.communicate(timeout=60)
-        if process.returncode == 0:  # it was faster than the first
+        if (folder / "memory.safetensors").exists():  # it was done, or just about to end
+            assert moment > 0.5
+            assert discreet.load("memory.safetensors").private
             (folder / "memory.safetensors").unlink()
             continue
+        assert process.returncode == -signal.SIGKILL
         killed += 1
-        assert not (folder / "memory.safetensors").exists()
         for left in folder.glob(".*.part"):  # what was being written has its noise already
             assert_only_noise(left.read_bytes(), folder)
             left.unlink()
