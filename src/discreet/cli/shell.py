@@ -1,7 +1,7 @@
 """How the command behaves in a shell: exit codes, one sentence for an error, tracebacks on demand.
 
 Exit codes: 0 done; 1 a bug in discreet; 2 something that was given is wrong (one sentence on
-standard error says what); 130 interrupted, 143 terminated. In all but the first nothing was
+standard error says what); 130 interrupted; 143 terminated. In all but the first nothing was
 written.
 """
 

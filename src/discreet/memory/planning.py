@@ -28,8 +28,8 @@ class Plan:
     Attributes:
         rows: the public number of rows that it is planned for.
         scale: the one that was asked for, or recommended.
-        recommended_scale: the sharpest at which answers from evenly spread rows are clear of their
-            error. Half of it has far less.
+        recommended_scale: the sharpest at which answers can be ranked (`Spread.clearness`); half of
+            it has far less error.
         spread: the rows that stand in for the private ones.
         kernel: the feature map.
         kernel_reason: why it was chosen.
