@@ -97,7 +97,7 @@ def test_the_top_level_offers_what_it_lists():
 
 
 @pytest.mark.parametrize(
-    "room", ["noise", "accounting", "kernels", "memory", "paper", "tables", "testing"]
+    "room", ["noise", "accounting", "demo", "kernels", "memory", "paper", "tables", "testing"]
 )
 def test_every_room_lists_what_it_offers(room):
     module = importlib.import_module(f"discreet.{room}")

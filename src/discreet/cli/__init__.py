@@ -1,8 +1,9 @@
 """The `discreet` command. Thin: it parses, calls the library and prints.
 
 Commands import what they need when they run, so that `discreet --help` is instant. How it behaves
-in a shell (exit codes, errors) is in `shell`; what commands do is in `commands`, `demo` and
-`paper`.
+in a shell (exit codes, errors) is in `shell`, what options mean in `options`; what commands do is
+in `commands`, `demo` and `structures` (for `discreet paper`, which is parsed in `paper`). Files of
+rows are read by the room `tables`; what the demo shows is made in the room `demo`.
 """
 
 import functools
