@@ -38,6 +38,11 @@ class Commands(TyperGroup):
             code = _refuse_usage(error)
         except OSError as error:  # of printing: all else has become a code
             code = _stop_printing(error)
+        except SystemExit as stop:
+            # rich and typer print helps and versions, and leave with 1 when a pipe breaks.
+            if stop.code != 1 or not isinstance(stop.__context__, BrokenPipeError):
+                raise
+            code = _stop_printing(stop.__context__)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
