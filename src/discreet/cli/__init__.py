@@ -17,9 +17,9 @@ import typer
 from discreet._version import __version__
 from discreet.cli import options
 from discreet.cli.paper import paper
-from discreet.cli.shell import Commands, clean_up_when_terminated, listen_to_all
+from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_to_all
 
-app = typer.Typer(
+app = App(
     cls=Commands,
     help="Differentially private attention over private keys and values.",
     epilog="Exit codes: 0 done; 1 a bug in discreet; 2 something given is wrong; 130 interrupted; "
