@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.cli import digits
+from discreet.demo import digits
 from discreet.testing import Seeded
 
 # Accuracy that is asked for, as a mean of 8 splits.

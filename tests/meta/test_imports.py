@@ -1,5 +1,6 @@
 """`import discreet` and `discreet --help` stay light, whatever is installed."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -17,6 +18,7 @@ HEAVY = (
     "sklearn",
     "matplotlib",
     "opendp",
+    "pyarrow",
 )
 
 # The finder answers before any other, so even an attempt to import a heavy library is seen, also
@@ -34,7 +36,7 @@ class Watch:
 sys.meta_path.insert(0, Watch())
 {code}
 import json
-print(json.dumps([Watch.attempts, sorted({{name.partition(".")[0] for name in sys.modules}})]))
+print(json.dumps([Watch.attempts, sorted(sys.modules)]))
 """
 
 HELP = """
@@ -62,12 +64,21 @@ def test_nothing_heavy_is_loaded(code):
     assert attempts == []
     assert loaded.isdisjoint(HEAVY)
     assert "discreet" in loaded
+    assert loaded.isdisjoint({"discreet.tables", "discreet.demo"})
 
 
 def test_the_watch_sees_what_it_should():
     attempts, loaded = run("import discreet.accounting.loss")
     assert "scipy" in attempts
     assert {"scipy", "dp_accounting"} <= loaded
+
+
+def test_reading_files_loads_pyarrow_for_a_parquet_file_only():
+    attempts, loaded = run("import discreet.tables")
+    assert attempts == []
+    assert "discreet.memory" not in loaded
+    attempts, _ = run("import discreet.tables.parquet")
+    assert "pyarrow" in attempts
 
 
 def test_rooms_load_on_first_use():
@@ -85,9 +96,11 @@ def test_the_top_level_offers_what_it_lists():
         _ = discreet.nothing_of_this_name
 
 
-@pytest.mark.parametrize("room", ["noise", "accounting", "kernels", "memory", "paper", "testing"])
+@pytest.mark.parametrize(
+    "room", ["noise", "accounting", "demo", "kernels", "memory", "paper", "tables", "testing"]
+)
 def test_every_room_lists_what_it_offers(room):
-    module = getattr(discreet, room)
+    module = importlib.import_module(f"discreet.{room}")
     assert sorted(module.__all__) == module.__all__
     for name in module.__all__:
         assert getattr(module, name).__doc__

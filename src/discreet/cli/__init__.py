@@ -1,8 +1,9 @@
 """The `discreet` command. Thin: it parses, calls the library and prints.
 
 Commands import what they need when they run, so that `discreet --help` is instant. How it behaves
-in a shell (exit codes, errors) is in `shell`; what commands do is in `commands`, `demo` and
-`paper`.
+in a shell (exit codes, errors) is in `shell`, what options mean in `options`; what commands do is
+in `commands`, `demo` and `structures` (for `discreet paper`, which is parsed in `paper`). Files of
+rows are read by the room `tables`; what the demo shows is made in the room `demo`.
 """
 
 import functools
@@ -16,9 +17,9 @@ import typer
 from discreet._version import __version__
 from discreet.cli import options
 from discreet.cli.paper import paper
-from discreet.cli.shell import Commands, clean_up_when_terminated, listen_to_all
+from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_to_all
 
-app = typer.Typer(
+app = App(
     cls=Commands,
     help="Differentially private attention over private keys and values.",
     epilog="Exit codes: 0 done; 1 a bug in discreet; 2 something given is wrong; 130 interrupted; "

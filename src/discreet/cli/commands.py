@@ -18,12 +18,12 @@ import numpy as np
 from rich.table import Table
 
 from discreet._files import whole_file
-from discreet.cli.arrays import read_array, read_groups, split
 from discreet.cli.shell import Page, already_written, printable
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.memory import Plan, build, compare, load
 from discreet.memory.file import to_bytes
 from discreet.memory.planning import WITHIN
+from discreet.tables import read_array, read_groups, split
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
 

@@ -1,15 +1,15 @@
-"""What `discreet demo` shows: private attention on digits, its card, and what else there is."""
+"""What `discreet demo` prints and writes; what it finds out and shows is in the room `demo`."""
 
 from pathlib import Path
 
 from rich.table import Table
 
-from discreet.cli import digits
-from discreet.cli.commands import check_output, print_json, print_page
-from discreet.cli.digits import Mean
-from discreet.cli.findings import EPSILON, Findings, find
-from discreet.cli.page import HOW_TO_GET_PICTURES, write_page
+from discreet.cli.commands import check_output, output_file, print_json, print_page
 from discreet.cli.shell import Page
+from discreet.demo import Findings, as_html, digits, find
+from discreet.demo.digits import Mean
+from discreet.demo.findings import EPSILON
+from discreet.demo.page import HOW_TO_GET_PICTURES
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.paper.needs import Needs
 
@@ -38,7 +38,9 @@ def show(
         raise InvalidInput(f"Expected two names for page and picture, got {page} twice.")
     pictures = _pictures(picture)
     found = find(splits)
-    write_page(found, page, pictures=pictures, force=force)
+    html = as_html(found, pictures=pictures).encode()
+    with output_file(page, force=force) as file:
+        file.write(html)
     if picture is not None:
         _draw(found, picture)
     if as_json:
@@ -72,7 +74,7 @@ def _pictures(wanted: Path | None) -> bool:
 
 
 def _draw(found: Findings, path: Path) -> None:
-    from discreet.cli.gallery import accuracy
+    from discreet.demo.gallery import accuracy
     from discreet.pictures import save
 
     save(accuracy(found), path)

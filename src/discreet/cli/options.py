@@ -45,7 +45,7 @@ KernelName = Annotated[
     str,
     typer.Option(
         "--kernel",
-        help="auto, minimax, fourier or taylor.",
+        help="auto, or a kernel by name (minimax, fourier, ...).",
         autocompletion=lambda: ["auto", "minimax", "fourier", "taylor"],
     ),
 ]

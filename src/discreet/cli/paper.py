@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from discreet.cli import options
+from discreet.cli.shell import App
 
-paper = typer.Typer(
+paper = App(
     help="The paper's structures, on your data or on generated data, beside the exact answers.",
     no_args_is_help=True,
 )

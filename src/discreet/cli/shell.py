@@ -8,17 +8,21 @@ written.
 import os
 import signal
 import sys
+import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from discreet.errors import DiscreetError
+from discreet.cli.wording import OTHER_NAMES, Typed, in_options
+from discreet.errors import DiscreetError, InvalidInput
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 WRONG_INPUT = 2
 INTERRUPTED = 130
@@ -38,12 +42,40 @@ class Commands(TyperGroup):
             code = _refuse_usage(error)
         except OSError as error:  # of printing: all else has become a code
             code = _stop_printing(error)
+        except SystemExit as stop:
+            # rich and typer print helps and versions, and leave with 1 when a pipe breaks.
+            if stop.code != 1 or not isinstance(stop.__context__, BrokenPipeError):
+                raise
+            code = _stop_printing(stop.__context__)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run one command."""
-        with _plain_warnings(), _sentences(debug=bool(ctx.params.get("debug"))):
+        with _sentences(debug=bool(ctx.params.get("debug"))):
             return super().invoke(ctx)
+
+
+class Command(TyperCommand):
+    """One command. What the library says of its arguments is said of the command's options."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run it."""
+        options = _typed(ctx)
+        with _plain_warnings(options):
+            try:
+                return super().invoke(ctx)
+            except InvalidInput as error:
+                if not _speaks_of_files(error):
+                    error.args = (in_options(str(error), options),)
+                raise
+
+
+class App(typer.Typer):
+    """A group of commands, each of them a `Command`."""
+
+    def command(self, name: str | None = None, **named: Any) -> Callable[[Function], Function]:  # noqa: ANN401
+        """Add one, as in the base class."""
+        return super().command(name, **{"cls": Command, **named})
 
 
 class Page(Console):
@@ -151,9 +183,32 @@ def _sentence(error: Exception) -> str:
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
+def _plain_warnings(options: dict[str, Typed]) -> Iterator[None]:
     """Show what the library warns of as one line each."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        warnings.showwarning = lambda message, *_, **__: say(
+            f"warning: {in_options(str(message), options)}"
+        )
         yield
+
+
+def _typed(ctx: Any) -> dict[str, Typed]:  # noqa: ANN401
+    """Return the options of the command that runs, by the names that the library has for them."""
+    options = {
+        each.name: Typed(max(each.opts, key=len), ctx.params.get(each.name))
+        for each in ctx.command.params
+        if each.param_type_name == "option"
+    }
+    others = {name: options[option] for name, option in OTHER_NAMES.items() if option in options}
+    return options | others
+
+
+def _speaks_of_files(error: Exception) -> bool:
+    """Return whether it was raised where people's files are read, or by the command line itself.
+
+    Those name files and what is in them, which may be called like an option.
+    """
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    room = str(frame.f_globals.get("__name__"))
+    return room.startswith(("discreet.tables", "discreet.cli"))

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from discreet import paper
 from discreet.bench.points import spread
-from discreet.cli.arrays import read_array
 from discreet.cli.commands import check_output, output_file, print_json, print_lines
 from discreet.cli.shell import say
 from discreet.errors import InvalidInput
 from discreet.paper import oracle
 from discreet.paper.structure import Structure
+from discreet.tables import read_array
 
 Floats = NDArray[np.float64]
 Setting = Any

@@ -1,5 +1,6 @@
 """Every example in a help text runs as it is printed."""
 
+import ast
 import shlex
 
 import numpy as np
@@ -8,6 +9,7 @@ import typer
 from data import unit_rows
 from typer.testing import CliRunner
 
+import discreet
 from discreet.cli import app
 
 RUNNER = CliRunner()
@@ -33,6 +35,17 @@ def test_every_command_has_an_example_and_help_for_every_option(name):
     assert example(COMMANDS[name]).startswith(f"discreet {name}")
     for option in COMMANDS[name].params:
         assert option.name == "help" or option.help, option.name
+
+
+@pytest.mark.parametrize("name", ["plan", "build"])
+def test_kernels_are_offered_by_all_names_that_the_library_takes(name):
+    [kernel] = [each for each in COMMANDS[name].params if each.name == "kernel"]
+    assert kernel.help == "auto, or a kernel by name (minimax, fourier, ...)."
+    offered = [each.value for each in kernel.shell_complete(typer.Context(COMMANDS[name]), "")]
+    with pytest.raises(discreet.InvalidInput) as refused:
+        discreet.plan(rows=9, key_dim=2, value_dim=2, epsilon=1, delta=1e-6, kernel="none")
+    _, _, names = str(refused.value).partition("one of ")
+    assert sorted(offered) == sorted(ast.literal_eval(names.removesuffix(".")))
 
 
 @pytest.fixture

@@ -1,5 +1,9 @@
 """Exit codes, sentences and tracebacks."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from data import unit_rows
@@ -104,3 +108,36 @@ def test_completion_can_be_had(shell, monkeypatch):
     result = RUNNER.invoke(app, ["--show-completion", shell], prog_name="discreet")
     assert result.exit_code == 0
     assert "_DISCREET_COMPLETE" in result.output
+
+
+PLAN = "plan --rows 5000 --key-dim 16 --value-dim 8 --epsilon 1 --delta 1e-6"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        PLAN,
+        f"{PLAN} --json",
+        "card memory.safetensors",
+        "--help",
+        "plan --help",
+        "paper",
+        "--version",
+        "--show-completion bash",
+    ],
+)
+def test_a_reader_that_has_seen_enough_is_no_error(memory, line, unbuffered):
+    reading, writing = os.pipe()
+    os.close(reading)  # as head does, only sooner
+    done = subprocess.run(
+        [sys.executable, "-m", "discreet", *line.split()],
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    said = [each for each in done.stderr.splitlines() if "warning: memory.safetensors" not in each]
+    assert (done.returncode, said) == (0, [])

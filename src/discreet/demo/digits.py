@@ -137,7 +137,7 @@ def predicted(
 
 def dpsgd_accuracy() -> list[Mean]:
     """Return what DP-SGD reaches, as `benchmarks/dpsgd.py` measured it."""
-    stored = json.loads(resources.files("discreet.cli").joinpath("dpsgd.json").read_text())
+    stored = json.loads(resources.files("discreet.demo").joinpath("dpsgd.json").read_text())
     return [Mean(each["epsilon"], each["accuracy"], each["stderr"]) for each in stored["results"]]
 
 

@@ -13,9 +13,8 @@ from data import unit_rows
 from pyarrow import parquet
 from safetensors.numpy import save_file
 
-from discreet.cli import formats
-from discreet.cli.arrays import read_array, read_groups
 from discreet.errors import InvalidInput
+from discreet.tables import limits, read_array, read_groups
 
 KEYS, VALUES = unit_rows(50, 4), unit_rows(50, 3, seed=1).astype(np.float32)
 
@@ -83,7 +82,7 @@ def test_a_colon_in_the_name_of_a_file_stays_there():
 
 
 def test_large_lists_in_many_batches(monkeypatch):
-    monkeypatch.setattr("discreet.cli.parquet._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("discreet.tables.parquet._ROWS_AT_ONCE", 7)
     write_all()
     np.testing.assert_array_equal(read_array(Path("both.parquet"), "keys"), KEYS)
 
@@ -234,7 +233,7 @@ def test_files_that_hold_no_array_are_refused_in_a_sentence(kind):
 
 
 def test_lists_that_differ_between_batches_are_refused(monkeypatch):
-    monkeypatch.setattr("discreet.cli.parquet._ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("discreet.tables.parquet._ROWS_AT_ONCE", 1)
     table(a=[[1.0, 2.0], [3.0]])
     with pytest.raises(InvalidInput, match="one length"):
         read_array(Path("x.parquet:a"), "keys")
@@ -256,7 +255,7 @@ def test_a_name_with_a_dot_is_a_column_and_no_path():
 
 def test_nothing_is_unpacked_that_does_not_fit_in_memory(monkeypatch):
     write_all()
-    monkeypatch.setattr(formats.os, "sysconf", lambda name: 40)  # a machine of 1600 bytes
+    monkeypatch.setattr(limits.os, "sysconf", lambda name: 40)  # a machine of 1600 bytes
     for given in ("packed.npz", "both.parquet"):
         with pytest.raises(InvalidInput, match="half of this machine's memory"):
             read_array(Path(given), "keys")
@@ -265,6 +264,6 @@ def test_nothing_is_unpacked_that_does_not_fit_in_memory(monkeypatch):
 
 def test_without_pyarrow_parquet_says_what_to_install(monkeypatch):
     write_all()
-    monkeypatch.setitem(__import__("sys").modules, "discreet.cli.parquet", None)
+    monkeypatch.setitem(__import__("sys").modules, "discreet.tables.parquet", None)
     with pytest.raises(InvalidInput, match=r"discreet\[parquet\]"):
         read_array(Path("both.parquet"), "keys")

@@ -1,6 +1,6 @@
 """Columns of a Parquet file as one array. Needs the extra `parquet`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +9,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet, types
 
-from discreet.cli.formats import listed
 from discreet.errors import InvalidInput
+from discreet.tables.limits import check_unpacked
+from discreet.tables.names import listed
 
 # Few enough that a batch of long lists fits in memory before their length is known.
 _ROWS_AT_ONCE = 2**10
 
-Check = Callable[[Path, int], None]
 
-
-def read_columns(path: Path, names: list[str], *, check: Check) -> Any:  # noqa: ANN401
+def read_columns(path: Path, names: list[str]) -> Any:  # noqa: ANN401
     """Return one column of lists of equal length, or several of numbers, shape (n, width).
 
-    A single column of texts is returned as a list: record ids.
+    A single column of texts is returned as a list: record ids. What does not fit in memory is
+    refused before there is an array.
 
     Args:
         path: the file.
         names: its columns, in order.
-        check: told how many bytes the array will have, before there is one.
     """
     try:
         with parquet.ParquetFile(path, memory_map=True) as file:
-            return _Columns(path, file, names, check).read()
+            return _Columns(path, file, names).read()
     except pa.ArrowException:  # its message may quote what is in the file
         raise InvalidInput(f"Expected {path} to be a whole .parquet file.") from None
 
@@ -38,7 +37,7 @@ def read_columns(path: Path, names: list[str], *, check: Check) -> Any:  # noqa:
 class _Columns:
     """Some columns of a file that is open."""
 
-    def __init__(self, path: Path, file: Any, names: list[str], check: Check) -> None:  # noqa: ANN401
+    def __init__(self, path: Path, file: Any, names: list[str]) -> None:  # noqa: ANN401
         known = file.schema_arrow.names
         for name in names:
             if known.count(name) != 1:
@@ -46,7 +45,7 @@ class _Columns:
                     f"Expected {path} to have one column {name!r}; it has: {listed(known)} "
                     f"(write {path.name}:COLUMN or {path.name}:ONE,TWO)."
                 )
-        self.path, self.file, self.names, self.check = path, file, names, check
+        self.path, self.file, self.names = path, file, names
         self.rows = file.metadata.num_rows
         self.types = [_plain(file.schema_arrow.field(name).type) for name in names]
 
@@ -84,7 +83,7 @@ class _Columns:
         for [column] in self._batches():
             plain = column.cast(pa.large_string())
             size += plain.nbytes
-            self.check(self.path, size)
+            check_unpacked(self.path, size)
             texts += plain.to_pylist()
         return texts
 
@@ -94,7 +93,7 @@ class _Columns:
         for columns in self._batches():
             part = self._flat(columns[0]) if _is_nested(self.types[0]) else _stacked(columns)
             if array is None:
-                self.check(self.path, self.rows * part.shape[1] * dtype.itemsize)
+                check_unpacked(self.path, self.rows * part.shape[1] * dtype.itemsize)
                 array = np.empty((self.rows, part.shape[1]), dtype)
             if part.shape[1] != array.shape[1]:
                 raise InvalidInput(f"Expected lists of one length in {self.path}.")

@@ -3,22 +3,13 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
-from pathlib import Path
 from string import Template
 
 from discreet._version import __version__
-from discreet.cli.commands import output_file
-from discreet.cli.digits import Mean
-from discreet.cli.findings import EPSILON, Compared, Findings
+from discreet.demo.digits import Mean
+from discreet.demo.findings import EPSILON, Compared, Findings
 
 HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."
-
-
-def write_page(found: Findings, path: Path, *, pictures: bool, force: bool) -> None:
-    """Write the page: whole, or not at all."""
-    page = as_html(found, pictures=pictures)
-    with output_file(path, force=force) as file:
-        file.write(page.encode())
 
 
 def as_html(found: Findings, *, pictures: bool) -> str:
@@ -28,7 +19,7 @@ def as_html(found: Findings, *, pictures: bool) -> str:
         found: what to show.
         pictures: whether to draw; needs matplotlib.
     """
-    template = resources.files("discreet.cli").joinpath("page.html").read_text(encoding="utf-8")
+    template = resources.files("discreet.demo").joinpath("page.html").read_text(encoding="utf-8")
     [chosen] = [each for each in found.accuracies if each.epsilon == EPSILON]
     texts = {
         "version": __version__,
@@ -86,7 +77,7 @@ def _pictures(found: Findings, *, drawn: bool) -> dict[str, str]:
     if not drawn:
         note = f'<p class="note">{escape(HOW_TO_GET_PICTURES)}</p>'
         return {f"{name}_picture": note for name in said}
-    from discreet.cli import gallery
+    from discreet.demo import gallery
     from discreet.pictures import data_uri
 
     draw = {

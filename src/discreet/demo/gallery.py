@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from discreet.cli import digits
-from discreet.cli.digits import Mean
-from discreet.cli.findings import EPSILON, Errors, Findings
+from discreet.demo import digits
+from discreet.demo.digits import Mean
+from discreet.demo.findings import EPSILON, Errors, Findings
 from discreet.pictures import (
     Curve,
     Panel,

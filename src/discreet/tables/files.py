@@ -6,14 +6,18 @@ import tokenize
 import warnings
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.cli.formats import READERS
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.tables.formats import read_npy, read_npz, read_safetensors
+
+# Takes a file, the name that was asked for and the role of the array.
+Reader = Callable[[Path, str | None, str], Any]
 
 # What readers raise for files that are not their own.
 _NOT_AN_ARRAY = (
@@ -68,12 +72,12 @@ def _load(given: Path, role: str) -> Any:  # noqa: ANN401
     if not path.is_file():
         raise InvalidInput(f"Expected {path} to be a file, and there is none of this name.")
     kind = path.suffix.lower()
-    if kind not in READERS:
-        raise InvalidInput(f"Expected {path} to end in one of {', '.join(READERS)}.")
+    if kind not in _READERS:
+        raise InvalidInput(f"Expected {path} to end in one of {', '.join(_READERS)}.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of readers: what is wrong becomes one sentence
-            return READERS[kind](path, name, role)
+            return _READERS[kind](path, name, role)
     except DiscreetError:
         raise
     except PermissionError:
@@ -91,3 +95,25 @@ def split(given: Path) -> tuple[Path, str | None]:
     if not colon or given.exists():
         return given, None
     return Path(file), name
+
+
+def _read_parquet(path: Path, name: str | None, role: str) -> Any:  # noqa: ANN401
+    """Return one column of lists, or several of numbers ("age,income"), of a .parquet file.
+
+    Unpacked in memory, a batch of rows at a time.
+    """
+    try:
+        from discreet.tables.parquet import read_columns
+    except ImportError:
+        raise InvalidInput(
+            f"Expected pyarrow to read {path}: pip install 'discreet[parquet]'."
+        ) from None
+    return read_columns(path, (name or role).split(","))
+
+
+_READERS: dict[str, Reader] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".safetensors": read_safetensors,
+    ".parquet": _read_parquet,
+}

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from discreet.cli import digits
-from discreet.cli.digits import Mean, Split
+from discreet.demo import digits
+from discreet.demo.digits import Mean, Split
 from discreet.memory import Card, Comparison, Memory, compare
 from discreet.paper.forest import levels_for
 from discreet.paper.needs import Needs, attention_needs

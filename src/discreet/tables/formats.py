@@ -1,14 +1,12 @@
-"""Arrays in .npy, .npz, .safetensors and .parquet files: mapped where they can be, never unpickled.
+"""Arrays in .npy, .npz and .safetensors files: mapped where they can be, never unpickled.
 
 Each reader takes a file, the name that was asked for and the role of the array ("keys", ...), which
 is the name to look for when none was given. Errors name files, names and types, never a value.
 """
 
 import json
-import os
 import struct
 import zipfile
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
+from discreet.tables.limits import check_unpacked
+from discreet.tables.names import choose
 
 Array = NDArray[Any]
-Reader = Callable[[Path, str | None, str], Any]
 
 # What is compressed has to be unpacked in memory. Real numbers do not shrink a hundredfold; what
 # does, and is large, is refused, because unpacking is all that such a file is for.
@@ -37,12 +36,12 @@ def read_npz(path: Path, name: str | None, role: str) -> Array:
     """Return one array of a .npz file: mapped, if it is stored as it is (`numpy.savez`)."""
     with zipfile.ZipFile(path) as archive:
         members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
-        member = members[_choose(path, name, role, members)]
+        member = members[choose(path, name, role, members)]
         if member.flag_bits & 1:
             raise InvalidInput(f"Expected {path} not to be encrypted.")
         if member.compress_type == zipfile.ZIP_STORED:
             return _map_npy(path, _member_start(path, member), member.file_size)
-        _check_unpacked(path, member.file_size)
+        check_unpacked(path, member.file_size)
         packed = min(member.compress_size, path.stat().st_size)  # the former is what the file says
         if member.file_size > max(_LARGE, _LARGEST_RATIO * packed):
             raise InvalidInput(
@@ -62,7 +61,7 @@ def read_safetensors(path: Path, name: str | None, role: str) -> Array:
 
     try:
         with safe_open(path, framework="np") as tensors:  # checks the header as a whole
-            chosen = _choose(path, name, role, list(tensors.keys()))
+            chosen = choose(path, name, role, list(tensors.keys()))
     except SafetensorError:
         raise InvalidInput(f"Expected {path} to be a whole .safetensors file.") from None
     with path.open("rb") as file:
@@ -77,47 +76,6 @@ def read_safetensors(path: Path, name: str | None, role: str) -> Array:
     return _map(path, dtype, tuple(entry["shape"]), 8 + length + entry["data_offsets"][0])
 
 
-def read_parquet(path: Path, name: str | None, role: str) -> Any:  # noqa: ANN401
-    """Return one column of lists, or several of numbers ("age,income"), of a .parquet file.
-
-    Unpacked in memory, a batch of rows at a time.
-    """
-    try:
-        from discreet.cli.parquet import read_columns
-    except ImportError:
-        raise InvalidInput(
-            f"Expected pyarrow to read {path}: pip install 'discreet[parquet]'."
-        ) from None
-    return read_columns(path, (name or role).split(","), check=_check_unpacked)
-
-
-READERS: dict[str, Reader] = {
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".safetensors": read_safetensors,
-    ".parquet": read_parquet,
-}
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return some names, for a message."""
-    known = sorted(names)
-    return ", ".join(known[:12]) + (", ..." if len(known) > 12 else "") or "none"
-
-
-def _choose(path: Path, name: str | None, role: str, names: Iterable[str]) -> str:
-    """Return the array to read: the one that was named, or named like its role, or the only."""
-    known = list(names)
-    if name is None:
-        name = known[0] if len(known) == 1 else role
-    if name not in known:
-        raise InvalidInput(
-            f"Expected {path} to hold an array {name!r}; it has: {listed(known)} "
-            f"(write {path.name}:NAME)."
-        )
-    return name
-
-
 def _fill(stream: IO[bytes], flat: Array) -> None:
     """Read into memory that is there already: unpacking needs no second copy."""
     rest = memoryview(flat)  # type: ignore[arg-type]
@@ -125,16 +83,6 @@ def _fill(stream: IO[bytes], flat: Array) -> None:
         rest = rest[count:]
     if rest or stream.read(1):
         raise EOFError
-
-
-def _check_unpacked(path: Path, size: int) -> None:
-    """Raise `InvalidInput` if so many bytes are too many to unpack in memory."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if size > memory // 2:
-        raise InvalidInput(
-            f"Expected {path} to unpack to less than half of this machine's memory; "
-            "a .npy file is mapped and needs none."
-        )
 
 
 def _member_start(path: Path, member: zipfile.ZipInfo) -> int:
