@@ -94,7 +94,7 @@ def _pairs(name: str, values: object, kind: "type[Part]") -> list[tuple[Part, in
     try:
         pairs = [(part, count) for part, count in values]  # type: ignore[attr-defined]
     except (TypeError, ValueError):
-        _validate.reject(name, values, f"a list of ({kind.__name__}, count) pairs")
+        _validate.reject_argument(name, values, f"a list of ({kind.__name__}, count) pairs")
     for part, _ in pairs:
         _validate.instance(f"a part of {name}", part, kind)
     return [(part, _validate.whole("count", count, at_least=1)) for part, count in pairs]
