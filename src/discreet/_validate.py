@@ -1,4 +1,7 @@
-"""Checks of public parameters; every message names the argument and the value that it got."""
+"""Checks of public parameters; every message names the argument and, if it is plain, the value.
+
+Lists, arrays and long texts are never quoted: whoever passes one by mistake may have passed rows.
+"""
 
 import math
 import numbers
@@ -10,15 +13,46 @@ from discreet.errors import InvalidInput
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
+# A text longer than this is not the name of anything.
+_LONGEST = 80
+
 
 def reject(name: str, value: object, wanted: str) -> NoReturn:
+    """Raise `InvalidInput`: `name`, which the library worked out, should have been `wanted`.
+
+    As `reject_argument`, but shapes (tuples of whole numbers) are shown. The row count of private
+    rows must not be among them.
+    """
+    if _is_shape(value):
+        raise InvalidInput(f"Expected {name}={value} to be {wanted}.")
+    reject_argument(name, value, wanted)
+
+
+def reject_argument(name: str, value: object, wanted: str) -> NoReturn:
     """Raise `InvalidInput`: argument `name` got `value`, and should have been `wanted`.
 
-    Only plain public values are shown. Whoever passes an array by mistake may have passed rows.
+    Only single numbers and short texts are shown; of all else the type, and of long texts the
+    beginning. Nor may a traceback show an earlier error, which may quote the value: `from None`.
     """
-    plain = value is None or isinstance(value, str | bool | numbers.Number | tuple | list)
-    shown = repr(value) if plain else f"<{type(value).__name__}>"
-    raise InvalidInput(f"Expected {name}={shown} to be {wanted}.")
+    raise InvalidInput(f"Expected {name}={_shown(value)} to be {wanted}.") from None
+
+
+def _shown(value: object) -> str:
+    """Return what a message may say of a value."""
+    hidden = f"<{type(value).__name__}>"
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]!r}..."
+    if not (value is None or isinstance(value, str | bool | numbers.Number)):
+        return hidden
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no integer of more than some thousand digits
+        return hidden
+
+
+def _is_shape(value: object) -> bool:
+    """Whether this is a tuple of whole numbers, or of such tuples."""
+    return isinstance(value, tuple) and all(type(part) is int or _is_shape(part) for part in value)
 
 
 def real(
@@ -40,13 +74,13 @@ def real(
     given = [(limit, sign, holds) for limit, sign, holds in limits if limit is not None]
     wanted = " and ".join(["a finite number", *(f"{sign} {limit:g}" for limit, sign, _ in given)])
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        reject(name, value, wanted)
+        reject_argument(name, value, wanted)
     try:
         number = float(value)
     except OverflowError:  # an int or a fraction beyond float64
-        reject(name, value, wanted)
+        reject_argument(name, value, wanted)
     if not math.isfinite(number) or not all(holds(number, limit) for limit, _, holds in given):
-        reject(name, value, wanted)
+        reject_argument(name, value, wanted)
     return number
 
 
@@ -55,13 +89,13 @@ def choice(name: str, value: object, kind: type[Choice]) -> Choice:
     try:
         return kind(value)  # type: ignore[arg-type]  # the Enum itself rejects what it does not know
     except ValueError:
-        reject(name, value, f"one of {[str(known) for known in kind]}")
+        reject_argument(name, value, f"one of {[str(known) for known in kind]}")
 
 
 def instance(name: str, value: object, kind: type) -> None:
     """Raise `InvalidInput` unless `value` is of the given type."""
     if not isinstance(value, kind):
-        reject(name, value, f"a {kind.__name__}")
+        reject_argument(name, value, f"a {kind.__name__}")
 
 
 def whole(name: str, value: object, *, at_least: int, at_most: int | None = None) -> int:
@@ -69,12 +103,12 @@ def whole(name: str, value: object, *, at_least: int, at_most: int | None = None
     limit = "" if at_most is None else f" and <= {at_most}"
     wanted = f"a whole number >= {at_least}{limit}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        reject(name, value, wanted)
+        reject_argument(name, value, wanted)
     if not isinstance(value, int) and not math.isfinite(value):
-        reject(name, value, wanted)
+        reject_argument(name, value, wanted)
     number = int(math.floor(value))  # noqa: RUF046 (a numpy float floors to a numpy float)
     if number != value:
-        reject(name, value, wanted)
+        reject_argument(name, value, wanted)
     if number < at_least or (at_most is not None and number > at_most):
-        reject(name, value, wanted)
+        reject_argument(name, value, wanted)
     return number

@@ -12,6 +12,9 @@ from enum import StrEnum
 from discreet import _validate
 from discreet.errors import InvalidInput
 
+# How everything that was made with a test source of noise begins to speak of itself.
+NOT_PRIVATE = "NOT PRIVATE"
+
 
 class Neighbours(StrEnum):
     """Which two data sets must be hard to tell apart.
@@ -65,7 +68,7 @@ class Privacy:
 
     def __str__(self) -> str:
         return (
-            f"(ε = {_rounded_up(self.epsilon)}, δ = {_rounded_up(self.delta)})-differentially "
+            f"(ε = {rounded_up(self.epsilon)}, δ = {rounded_up(self.delta)})-differentially "
             f"private when one record is {self.neighbours.change}"
         )
 
@@ -87,23 +90,23 @@ class Guarantee(Privacy):
         for name in ("unit", "scope"):
             text = getattr(self, name)
             if not isinstance(text, str) or not text.strip():
-                _validate.reject(name, text, "a non-empty description")
+                _validate.reject_argument(name, text, "a non-empty description")
 
     def __str__(self) -> str:
         return (
             f"If any one {self.unit} had been {self.neighbours.change}, nothing that {self.scope} "
             f"can show would be more than e^ε = {_growth(self.epsilon)} "
-            f"times as likely, but for an additional chance of δ = {_rounded_up(self.delta)} "
-            f"(ε = {_rounded_up(self.epsilon)}, {self.neighbours} neighbours)."
+            f"times as likely, but for an additional chance of δ = {rounded_up(self.delta)} "
+            f"(ε = {rounded_up(self.epsilon)}, {self.neighbours} neighbours)."
         )
 
 
 def _growth(epsilon: float) -> str:
     """Return e^ε as a number, or as a power where it leaves float64."""
-    return _rounded_up(math.exp(epsilon)) if epsilon < 700 else f"e^{_rounded_up(epsilon)}"
+    return rounded_up(math.exp(epsilon)) if epsilon < 700 else f"e^{rounded_up(epsilon)}"
 
 
-def _rounded_up(value: float) -> str:
+def rounded_up(value: float) -> str:
     """Four significant digits, never below the value: a printed promise must not be too good."""
     upwards = Context(prec=4, rounding=ROUND_CEILING)
-    return f"{float(upwards.create_decimal(repr(value))):.4g}"
+    return f"{float(upwards.create_decimal(repr(float(value)))):.4g}"

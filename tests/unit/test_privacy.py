@@ -1,8 +1,12 @@
 import dataclasses
+from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet import Guarantee, InvalidInput, Neighbours, Privacy
+from discreet.privacy import rounded_up
 
 
 def test_values_are_frozen_and_coerced():
@@ -63,6 +67,13 @@ def test_printed_numbers_are_rounded_up_never_down():
     assert "1.001" in text
     assert "1.001e-06" in text
     assert "ε = 0.1, δ = 1e-05" in str(Privacy(0.1, 1e-5, "replace"))
+
+
+@given(st.floats(0, 1e300))
+def test_rounding_up_never_goes_down_and_never_far(value):
+    shown = Decimal(rounded_up(value))
+    assert Decimal(repr(value)) <= shown or value < 1e-300  # below, floats lose digits themselves
+    assert float(shown) <= value * 1.0011 or value < 1e-300
 
 
 @pytest.mark.parametrize("unit", ["", "  ", None])

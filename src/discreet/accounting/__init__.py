@@ -1,6 +1,7 @@
 """Privacy accounting: pure functions of public numbers, no data.
 
-`events` says what a mechanism is, `gaussian` and `loss` analyse, `compose` and `calibrate` answer.
+`events` says what a mechanism is, `gaussian`, `concentrated` and `loss` analyse, `compose` and
+`calibrate` answer, and a `receipt` says which mechanisms a release is made of.
 """
 
 from discreet.accounting.calibrate import calibrate
@@ -13,16 +14,19 @@ from discreet.accounting.events import (
     TruncatedLaplace,
 )
 from discreet.accounting.gaussian import gaussian_epsilon, gaussian_sigma
+from discreet.accounting.receipt import Receipt, combine
 
 __all__ = [
     "DiscreteLaplace",
     "Gaussian",
     "Laplace",
     "Mechanism",
+    "Receipt",
     "TruncatedLaplace",
     "advanced",
     "basic",
     "calibrate",
+    "combine",
     "gaussian_epsilon",
     "gaussian_sigma",
     "tight",

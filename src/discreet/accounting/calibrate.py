@@ -7,7 +7,7 @@ from discreet import _validate
 from discreet.accounting.compose import check_mechanisms, tight
 from discreet.accounting.events import Mechanism
 from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.privacy import Privacy
+from discreet.privacy import Privacy, rounded_up
 
 # The noise factor is found to this relative precision, and ends on the private side.
 _PRECISION = 1e-6
@@ -50,8 +50,8 @@ def calibrate(
     tails = math.fsum(count * mechanism.truncation for mechanism, count in pairs)
     if tails >= target.delta:
         raise BudgetExceeded(
-            f"Expected the truncated tails of all mechanisms, {tails:g} together, to be below "
-            f"target.delta={target.delta:g}."
+            f"Expected the truncated tails of all mechanisms, {rounded_up(tails)} together, to be "
+            f"below target.delta={target.delta!r}."
         )
     least = max(mechanism.least_factor for mechanism, _ in pairs)
     floor = math.log(least) + 1e-12 if least > 0 else -math.inf

@@ -8,11 +8,16 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from discreet import _validate
+from discreet.accounting.concentrated import concentrated_epsilon
 from discreet.accounting.events import Gaussian, Mechanism
+from discreet.accounting.gaussian import LARGEST_MU
 from discreet.errors import InvalidInput
 from discreet.privacy import Neighbours, Privacy
 
 Part = TypeVar("Part")
+
+# More mechanisms than this are a mistake; far more would not even fit a float.
+_MOST_TIMES = 10**18
 
 
 def basic(parts: Sequence[tuple[Privacy, int]]) -> Privacy:
@@ -46,8 +51,9 @@ def advanced(part: Privacy, count: int, *, delta_prime: float) -> Privacy:
 def tight(mechanisms: Sequence[tuple[Mechanism, int]], *, delta: float) -> float:
     """Return the ε of all the mechanisms together at this δ, by their privacy loss distribution.
 
-    An upper bound, usually within a few parts in ten thousand of the truth. Infinite if the
-    mechanisms' truncated tails alone exceed δ.
+    An upper bound, usually within a few parts in ten thousand of the truth; from some ten million
+    mechanisms on, where their distribution would not fit the memory, within a few percent
+    (`concentrated_epsilon`). Infinite if the mechanisms' truncated tails alone exceed δ.
 
     Args:
         mechanisms: (mechanism, how many times), all under one neighbouring relation, on the same
@@ -55,7 +61,10 @@ def tight(mechanisms: Sequence[tuple[Mechanism, int]], *, delta: float) -> float
         delta: the total δ, above 0 and below 1.
     """
     delta = _validate.real("delta", delta, above=0, below=1)
-    pairs = _merge_gaussians(check_mechanisms(mechanisms))
+    pairs = check_mechanisms(mechanisms)
+    if _gaussian_ratio(pairs) > LARGEST_MU:  # beyond the closed form: nobody is protected
+        return concentrated_epsilon(pairs, delta)
+    pairs = _merge_gaussians(pairs)
     if len(pairs) == 1 and pairs[0][1] == 1:
         return pairs[0][0].epsilon_at(delta)
     # dp-accounting takes longer to load than a small memory to build, and few calls come here.
@@ -94,10 +103,13 @@ def _pairs(name: str, values: object, kind: "type[Part]") -> list[tuple[Part, in
     try:
         pairs = [(part, count) for part, count in values]  # type: ignore[attr-defined]
     except (TypeError, ValueError):
-        _validate.reject(name, values, f"a list of ({kind.__name__}, count) pairs")
+        _validate.reject_argument(name, values, f"a list of ({kind.__name__}, count) pairs")
     for part, _ in pairs:
         _validate.instance(f"a part of {name}", part, kind)
-    return [(part, _validate.whole("count", count, at_least=1)) for part, count in pairs]
+    return [
+        (part, _validate.whole("count", count, at_least=1, at_most=_MOST_TIMES))
+        for part, count in pairs
+    ]
 
 
 def _one_relation(relations: Sequence[Neighbours]) -> Neighbours:
@@ -112,14 +124,17 @@ def _one_relation(relations: Sequence[Neighbours]) -> Neighbours:
 
 def _merge_gaussians(pairs: Sequence[tuple[Mechanism, int]]) -> list[tuple[Mechanism, int]]:
     """Put all Gaussians into one: their squared ratios Δ²/σ² add up, with no loss at all."""
-    gaussians = [
-        (mechanism, count) for mechanism, count in pairs if isinstance(mechanism, Gaussian)
-    ]
-    if not gaussians:
+    ratio = _gaussian_ratio(pairs)
+    if ratio == 0:
         return list(pairs)
-    ratio = math.sqrt(math.fsum(count * gaussian.spread**2 for gaussian, count in gaussians))
-    merged = Gaussian(sigma=1 / ratio, sensitivity=1.0, neighbours=gaussians[0][0].neighbours)
+    merged = Gaussian(sigma=1 / ratio, sensitivity=1.0, neighbours=pairs[0][0].neighbours)
     others = [
         (mechanism, count) for mechanism, count in pairs if not isinstance(mechanism, Gaussian)
     ]
     return [(merged, 1), *others]
+
+
+def _gaussian_ratio(pairs: Sequence[tuple[Mechanism, int]]) -> float:
+    """Return Δ/σ of all Gaussians together, zero if there are none."""
+    squares = (count * each.spread**2 for each, count in pairs if isinstance(each, Gaussian))
+    return math.sqrt(math.fsum(squares))

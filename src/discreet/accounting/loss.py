@@ -18,6 +18,7 @@ from dp_accounting.pld import pld_pmf
 from numpy.typing import NDArray
 from scipy import fft, optimize, signal, special
 
+from discreet.accounting.concentrated import concentrated_epsilon
 from discreet.accounting.events import Mechanism
 from discreet.accounting.gaussian import Floats
 
@@ -28,6 +29,13 @@ _COARSEST_STEP = 0.005
 
 # Mass of the tilted law that may lie outside the window of the convolution.
 _OUTSIDE = 1e-16
+
+# Grid points of all kinds of mechanisms together. They take some hundred bytes each, and the
+# largest convolution that fits some ten seconds.
+_MOST_POINTS = 2**24
+
+# Masses, and K, are good to this part of each mechanism, and all that follows to _SUMS_ERROR.
+_MASS_ERROR, _SUMS_ERROR = 1e-13, 1e-9
 
 
 @dataclass(frozen=True)
@@ -67,33 +75,47 @@ def grid_points(lowest: int, count: int, step: float) -> Floats:
 def composed_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -> float:
     """Return an upper bound on the smallest ε at which all the mechanisms together have δ.
 
-    Infinite if their infinite losses alone (the truncated tails) exceed δ.
+    Infinite if their infinite losses alone (the truncated tails) exceed δ. Where the grid would be
+    too large, or its rounding errors exceed δ, only the closed form answers. Elsewhere it is nearly
+    always the larger of the two; where it is not, it keeps one more mechanism from being cheaper.
     """
+    return min(_epsilon_on_grid(mechanisms, delta), concentrated_epsilon(mechanisms, delta))
+
+
+def _epsilon_on_grid(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -> float:
+    """Return ε by the convolution, infinite if it would be too large or not precise enough."""
     step = _grid_step(mechanisms)
+    charged = _SUMS_ERROR + _MASS_ERROR * sum(count for _, count in mechanisms)
+    reach = sum(2 * _top(mechanism, step) + 1 for mechanism, _ in mechanisms)
+    if charged > 0.5 or reach > _MOST_POINTS:
+        return math.inf
     parts = [_discretise(mechanism, count, step) for mechanism, count in mechanisms]
     infinite = -math.expm1(sum(part.count * math.log1p(-part.infinite) for part in parts))
     if infinite >= delta:
         return math.inf
     tilt = _best_tilt(parts, delta - infinite)
     log_moment = sum(part.log_moment(tilt) for part in parts)
-    masses, lowest, numerical_error = _convolve(parts, tilt)
+    window = _window(parts, tilt)
+    if len(parts) * _transform_size(parts, window) > _MOST_POINTS:
+        return math.inf
+    masses, numerical_error = _convolve(parts, tilt, window)
 
     # From tilted masses back to masses, in logarithms: the factor alone may overflow where the
     # tilted mass is zero. Masses above one are errors far below the answer, which never reads them.
-    losses = grid_points(lowest, len(masses), step)
+    losses = grid_points(window[0], len(masses), step)
     with np.errstate(divide="ignore"):
         logs = np.log(np.maximum(masses, 0.0)) + log_moment - tilt * losses
     untilted = np.exp(np.minimum(logs, 0.0))
 
     # An error of η in the tilted masses above ε changes δ(ε) by at most η·e^(log_moment - tilt·ε),
     # which falls with ε: the allowance at the first answer covers the second, which is larger.
-    # The masses themselves, and K, are good to some 1e-13 of each mechanism.
-    count = sum(part.count for part in parts)
-    left = (delta - infinite) * (1 - min(0.5, 1e-9 + 1e-13 * count))
+    left = (delta - infinite) * (1 - charged)
     first = _epsilon_at(losses, untilted, left)
     allowance = numerical_error * math.exp(min(log_moment - tilt * first, 700.0))
-    largest = math.fsum(count * mechanism.largest_loss for mechanism, count in mechanisms)
+    if allowance >= left:
+        return math.inf
     # Finite losses never exceed their largest values (of a Gaussian: but for `infinite`).
+    largest = math.fsum(count * mechanism.largest_loss for mechanism, count in mechanisms)
     return min(_epsilon_at(losses, untilted, left - allowance), largest)
 
 
@@ -141,9 +163,14 @@ def _grid_step(mechanisms: Sequence[tuple[Mechanism, int]]) -> float:
     return step
 
 
+def _top(mechanism: Mechanism, step: float) -> int:
+    """Return how many steps up and down the mechanism's losses reach."""
+    return max(1, math.ceil(mechanism.largest_loss / step))
+
+
 def _discretise(mechanism: Mechanism, count: int, step: float) -> _Loss:
     """Return the mechanism's privacy loss on the grid, by pessimistic connect-the-dots."""
-    top = max(1, math.ceil(mechanism.largest_loss / step))
+    top = _top(mechanism, step)
     deltas = np.clip(mechanism.hockey_stick(grid_points(-top, 2 * top + 1, step)), 0.0, 1.0)
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -top, top, deltas)
     dense = pmf.to_dense_pmf()
@@ -171,19 +198,28 @@ def _best_tilt(parts: Sequence[_Loss], delta: float) -> float:
     return float(optimize.brentq(excess, 0.0, largest, rtol=1e-3)) if excess(0.0) > 0 else 0.0
 
 
-def _convolve(parts: Sequence[_Loss], tilt: float) -> tuple[Floats, int, float]:
-    """Return the tilted law of the total loss: masses, lowest grid index, bound on the L1 error."""
-    lowest, highest = _window(parts, tilt)
-    size = fft.next_fast_len(
-        max(highest - lowest + 1, *(len(part.masses) for part in parts)), real=True
-    )
+def _convolve(parts: Sequence[_Loss], tilt: float, window: tuple[int, int]) -> tuple[Floats, float]:
+    """Return the tilted law of the total loss: its masses in the window, a bound on the L1 error.
+
+    What lies outside the window is wrapped around into it: missing in one place, too much in
+    another.
+    """
+    lowest, highest = window
+    size = _transform_size(parts, window)
     spectra = [fft.rfft(part.tilted(tilt), size) for part in parts]
     counts = [part.count for part in parts]
     spectrum = np.prod([z**n for z, n in zip(spectra, counts, strict=True)], axis=0)
     start = lowest - sum(part.count * part.lowest for part in parts)
     masses = np.roll(fft.irfft(spectrum, size), -(start % size))
     error = _fft_error(spectra, counts, size)
-    return masses[: highest - lowest + 1], lowest, error + 4 * _OUTSIDE
+    return masses[: highest - lowest + 1], error + 4 * _OUTSIDE
+
+
+def _transform_size(parts: Sequence[_Loss], window: tuple[int, int]) -> int:
+    """Return a length that holds the window and each part, and is quick to transform."""
+    lowest, highest = window
+    least = max(highest - lowest + 1, *(len(part.masses) for part in parts))
+    return int(fft.next_fast_len(least, real=True))
 
 
 def _fft_error(

@@ -78,7 +78,7 @@ class Fourier(Kernel):
         shape = (self.frequencies, self.dim)
         _validate.whole("stored.turn_bits", stored.turn_bits, at_least=_TABLE_BITS, at_most=50)
         if stored.values.shape != shape or stored.values.dtype != np.int64:
-            given = (stored.values.shape, stored.values.dtype)
+            given = f"{stored.values.dtype} of shape {stored.values.shape}"
             _validate.reject("stored.values", given, f"int64 of shape {shape}")
         if np.max(_lengths(stored.values)) * self.key_radius > _LARGEST_PROJECTION:
             _validate.reject("stored.values", "...", "short enough for exact projections")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet.errors import InvalidInput
 from discreet.kernels.polynomial import Polynomial
 from discreet.noise.exact import exp_bounds
 
@@ -83,7 +84,9 @@ class Taylor(Polynomial):
         """
         xp = array_api_compat.array_namespace(rows)
         if rows.ndim < 1 or rows.shape[-1] != self.dim:
-            _validate.reject("rows.shape", tuple(rows.shape), f"(..., {self.dim})")
+            # Without the other axes: how many rows there are may be private.
+            width = "()" if rows.ndim < 1 else f"(..., {rows.shape[-1]})"
+            raise InvalidInput(f"Expected rows.shape={width} to be (..., {self.dim}).")
         if not xp.isdtype(rows.dtype, "real floating"):
             _validate.reject("rows.dtype", rows.dtype, "a floating-point type")
         block = xp.ones_like(rows[..., :1])

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet import _validate, accounting
+from discreet import _validate, accounting, privacy
 from discreet._version import __version__
 from discreet.memory.joint import Unit
 from discreet.memory.layout import Layout
 from discreet.memory.partial import Partial
 from discreet.noise import Entropy, RoundedGaussian, SystemEntropy
-from discreet.noise.entropy import Integers
+from discreet.noise.entropy import Integers, is_private
 from discreet.privacy import Guarantee, Neighbours
 
-NOT_PRIVATE = "NOT PRIVATE"
+NOT_PRIVATE = privacy.NOT_PRIVATE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +78,7 @@ def release(
     joint = partial.joint
     by_row = joint.unit is Unit.ROW
     public_rows = by_row and joint.privacy.neighbours is Neighbours.REPLACE
-    mark = "" if source.private else f"{NOT_PRIVATE} (noise from {source!r}): "
+    mark = "" if is_private(source) else f"{NOT_PRIVATE} (noise from {source!r}): "
     name = SystemEntropy().words(2).tobytes().hex()
     released = []
     for layout, sums in zip(joint.layouts, partial.sums, strict=True):
@@ -93,7 +93,7 @@ def release(
                 mechanism=joint.mechanism,
                 sigma=law.sigma,
                 source=repr(source),
-                private=source.private,
+                private=is_private(source),
                 group_rows=joint.group_rows,
                 rows=partial.rows if public_rows else None,
                 rows_hint=rows_hint,

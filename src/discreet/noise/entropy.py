@@ -2,14 +2,15 @@
 
 Every noise law draws its bits from an `Entropy`. The default, `SystemEntropy`, is AES-256-CTR
 under a key from the operating system; there is no way to seed it and no fallback. Deterministic
-sources for tests live in `discreet.testing` and say `private = False`.
+sources for tests live in `discreet.testing`. Which source is private is decided by its type alone
+(`is_private`), never by what it says of itself.
 """
 
 import abc
 import os
 import threading
 from collections.abc import Callable
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -24,13 +25,15 @@ _ZEROS = bytes(1 << 19)
 
 
 class Entropy(abc.ABC):
-    """A source of uniform 64-bit words.
+    """A source of uniform 64-bit words."""
 
-    Attributes:
-        private: whether noise drawn from this source protects anybody. Only `SystemEntropy` does.
-    """
+    # No attributes of its own, so that `SystemEntropy` can do without a dictionary, too.
+    __slots__ = ()
 
-    private: ClassVar[bool] = False
+    @property
+    def private(self) -> bool:
+        """Whether noise drawn from this source protects anybody; for readers, see `is_private`."""
+        return is_private(self)
 
     @abc.abstractmethod
     def words(self, count: int) -> Words:
@@ -81,10 +84,10 @@ class SystemEntropy(Entropy):
 
     Each thread of each process has its own stream under its own key, so draws need no lock, and
     a child process starts anew instead of repeating its parent. It cannot be seeded, subclassed,
-    pickled or copied.
+    pickled or copied, and nothing can be set on it: neither `words` nor `realise` can be replaced.
     """
 
-    private: ClassVar[bool] = True
+    __slots__ = ("__weakref__", "_thread")
 
     def __init__(self) -> None:
         self._thread = threading.local()
@@ -108,6 +111,14 @@ class SystemEntropy(Entropy):
             self._thread.home = home
         stream: KeyStream = self._thread.stream
         return stream.words(count)
+
+
+def is_private(source: object) -> bool:
+    """Return whether noise from this source protects anybody: only `SystemEntropy` itself does.
+
+    By type and not by attribute: a subclass of `Entropy` may say of itself what it likes.
+    """
+    return type(source) is SystemEntropy
 
 
 def _operating_system_key() -> bytes:

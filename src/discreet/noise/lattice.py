@@ -148,8 +148,8 @@ def exact_product(
     if term > _EXACT_FLOAT:
         _validate.reject("left_bound * right_bound", term, "at most 2^53")
     if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
-        shapes = f"{left.shape} and {right.shape}"
-        raise InvalidInput(f"Expected shapes (m, n) and (n, c), got {shapes}.")
+        # The shapes themselves are not shown: n may be the number of private rows.
+        raise InvalidInput("Expected left and right to have shapes (m, n) and (n, c).")
     chunk = _EXACT_FLOAT // term
     total = np.zeros((left.shape[0], right.shape[1]), dtype=np.int64)
     for start in range(0, left.shape[1], chunk):

@@ -25,10 +25,12 @@ from discreet.paper.softmax_forest import (
 )
 from discreet.paper.structure import (
     MEMORY_LIMIT,
+    WHOLE,
     Budget,
     Floats,
     Structure,
     check_composition,
+    check_rows,
     finite,
     public_bound,
     replace_privacy,
@@ -102,10 +104,8 @@ class DPCrossAttention(Structure):
         _validate.real("c", c, above=0, at_most=1e9)
         _validate.real("p_f", p_f, above=0, below=1)
         keys = finite("K", K, shape=(None, None))
-        values = finite("V", V, shape=(len(keys), None))
-        if keys.size == 0 or values.size == 0:
-            shapes = f"{keys.shape}, {values.shape}"
-            _validate.reject("the shapes of K and V", shapes, "at least 1 row and 1 column each")
+        values = finite("V", V, shape=(None, None))
+        check_rows({"K": keys, "V": values})
         self.scope = _validate.choice("scope", scope, Scope)
         self.accounting = _validate.choice("accounting", accounting, Accounting)
         self.upper = public_bound("upper", upper)
@@ -114,7 +114,7 @@ class DPCrossAttention(Structure):
         self.kernel = Taylor.on_box(keys.shape[1], upper=self.upper, eps_s=eps_s)
         self.net = softmax_net(keys.shape[1], self.upper, eps_s)
         # An entry is computed from two structures, the vector from all of them.
-        self._structures = 2 if self.scope is Scope.ENTRY else self.columns + 1
+        self._structures = 2 if self._is_part else self.columns + 1
         tightly = self.accounting is Accounting.TIGHT
         failure = self.net.failure_per_point(p_f / self._structures)
         self.copies = 1 if tightly else tails.copies_needed(failure)
@@ -128,21 +128,37 @@ class DPCrossAttention(Structure):
         composed, whole, nodes = (
             self._tight_nodes(budget, noise) if tightly else self._paper_nodes(budget, c, noise)
         )
-        composed = check_composition(composed, budget.total)
-        self._sums = self._grow(keys, values, nodes, entropy)
-        self._promise(
-            composed,
+        source = self._promise(
+            check_composition(composed, budget.total),
             requested=budget.total,
-            mechanisms=softmax_mechanisms(
-                self._sums, columns=self._structures, private_columns=self._structures - 1
-            ),
+            mechanisms=self._mechanisms_of(self._structures, nodes),
             entropy=entropy,
             scope=self._scope_text(whole),
+            whole=self._mechanisms_of(self.columns + 1, nodes) if self._is_part else None,
         )
+        self._sums = self._grow(keys, values, nodes, source)
         self._warn_if_useless(1 - p_f)
 
+    @property
+    def _is_part(self) -> bool:
+        """Whether the guarantee covers one column only, and not the object."""
+        return self.scope is Scope.ENTRY
+
+    def _mechanisms_of(
+        self, structures: int, noise: SoftmaxNoise
+    ) -> list[tuple[accounting.Mechanism, int]]:
+        """Return the nodes of so many columns, the denominator one of them."""
+        return softmax_mechanisms(
+            noise,
+            features=self.kernel.features,
+            levels=levels_for(self.rows),
+            copies=self.copies,
+            columns=structures,
+            private_columns=structures - 1,
+        )
+
     def _grow(
-        self, keys: Floats, values: Floats, noise: SoftmaxNoise, entropy: Entropy | None
+        self, keys: Floats, values: Floats, noise: SoftmaxNoise, entropy: Entropy
     ) -> SoftmaxForest:
         """Build the trees of all columns, the last of which has weights one: the denominator."""
         return SoftmaxForest.grow(
@@ -159,8 +175,8 @@ class DPCrossAttention(Structure):
 
     def _scope_text(self, whole: Privacy) -> str:
         """Return what the guarantee covers; an entry's says what the whole object costs."""
-        if self.scope is Scope.VECTOR:
-            return "the structure and all its answers"
+        if not self._is_part:
+            return WHOLE
         return (
             "one fixed entry (column) of the answers, for ever (not the whole structure, which is "
             f"{whole}),"

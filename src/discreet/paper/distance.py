@@ -57,7 +57,7 @@ class DistanceForest:
         power: int,
         noise: NodeNoise,
         copies: int = 1,
-        entropy: Entropy | None,
+        entropy: Entropy,
     ) -> "DistanceForest":
         """Build from points in [0, 1], shape (n, coordinates), weights in [-1, 1], (n, columns)."""
         levels = levels_for(len(points))
@@ -201,18 +201,19 @@ class DPTreeDistance(Structure):
         share = levels * (self.power + 1)
         node = budget.share(share)
         composed = check_composition(accounting.basic([(node.spent, share)]), budget.total)
+        of_node = node_noise(noise, epsilon=node.epsilon, delta=node.delta)
+        source = self._promise(
+            composed,
+            requested=budget.total,
+            mechanisms=[(of_node.mechanism, share)],
+            entropy=entropy,
+        )
         self._trees = DistanceForest.grow(
             to_unit(points[:, None], 0.0, self.upper),
             to_unit(signed[:, None], -self.weight_bound, self.weight_bound),
             power=self.power,
-            noise=node_noise(noise, epsilon=node.epsilon, delta=node.delta),
-            entropy=entropy,
-        )
-        self._promise(
-            composed,
-            requested=budget.total,
-            mechanisms=[(self._trees.noise.mechanism, share)],
-            entropy=entropy,
+            noise=of_node,
+            entropy=source,
         )
 
     @property

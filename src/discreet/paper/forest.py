@@ -61,9 +61,7 @@ class Forest:
     levels: int
 
     @classmethod
-    def grow(
-        cls, leaves: Integers, law: IntegerLaw, copies: int, entropy: Entropy | None
-    ) -> "Forest":
+    def grow(cls, leaves: Integers, law: IntegerLaw, copies: int, entropy: Entropy) -> "Forest":
         """Return the forest over exact leaf sums, shape (coordinates, N, columns, moments).
 
         The noise is drawn here, once, for all nodes of all trees; no exact sum survives.

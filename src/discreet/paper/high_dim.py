@@ -90,19 +90,20 @@ class DPTreeHighDim(Structure):
         share = levels * (self.power + 1)
         lines = compose_equal(line.spent, self.dim, delta_prime=one.prime)
         composed = check_composition(accounting.basic([(lines, self.copies)]), budget.total)
+        of_node = node_noise(noise, epsilon=line.epsilon / share, delta=line.delta / share)
+        source = self._promise(
+            composed,
+            requested=budget.total,
+            mechanisms=[(of_node.mechanism, share * self.dim * self.copies)],
+            entropy=entropy,
+        )
         self._trees = DistanceForest.grow(
             to_unit(points, 0.0, self.upper),
             to_unit(signed[:, None], -self.weight_bound, self.weight_bound),
             power=self.power,
-            noise=node_noise(noise, epsilon=line.epsilon / share, delta=line.delta / share),
+            noise=of_node,
             copies=self.copies,
-            entropy=entropy,
-        )
-        self._promise(
-            composed,
-            requested=budget.total,
-            mechanisms=[(self._trees.noise.mechanism, share * self.dim * self.copies)],
-            entropy=entropy,
+            entropy=source,
         )
 
     @property

@@ -15,7 +15,7 @@ from discreet.accounting import Mechanism, calibrate, gaussian_sigma
 from discreet.errors import InvalidInput
 from discreet.noise import DiscreteLaplace, IntegerLaw, RoundedGaussian
 from discreet.noise.law import LARGEST_SCALE
-from discreet.privacy import Neighbours, Privacy
+from discreet.privacy import Neighbours, Privacy, rounded_up
 
 _FINEST, _COARSEST = 2**26, 2**8
 _LEAST_EPSILON = 1e-12
@@ -125,7 +125,7 @@ def _finest_unit(kind: Noise, epsilon: float, delta: float) -> int:
     unit = min(_FINEST, largest_sensitivity(kind, epsilon, delta) // 2)
     if unit < _COARSEST:
         raise InvalidInput(
-            f"Expected epsilon per node to leave noise that fits the lattice, got {epsilon:.3g}: "
-            "use a larger epsilon, or fewer copies, features or columns."
+            "Expected epsilon per node to leave noise that fits the lattice, got "
+            f"{rounded_up(epsilon)}: use a larger epsilon, or fewer copies, features or columns."
         )
     return unit

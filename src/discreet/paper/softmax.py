@@ -84,6 +84,18 @@ class DPTreeSoftmax(Structure):
         budgets = paper_budgets(one, c=c, features=features, levels=levels)
         copy = paper_composition(budgets, one, features=features, levels=levels, private_total=True)
         composed = check_composition(accounting.basic([(copy, self.copies)]), budget.total)
+        of_nodes = budgets.noise(noise)
+        mechanisms = softmax_mechanisms(
+            of_nodes,
+            features=features,
+            levels=levels,
+            copies=self.copies,
+            columns=1,
+            private_columns=1,
+        )
+        source = self._promise(
+            composed, requested=budget.total, mechanisms=mechanisms, entropy=entropy
+        )
         self._sums = SoftmaxForest.grow(
             points,
             signed[:, None],
@@ -91,15 +103,9 @@ class DPTreeSoftmax(Structure):
             upper=self.upper,
             bounds=np.array([self.weight_bound]),
             private_columns=1,
-            noise=budgets.noise(noise),
+            noise=of_nodes,
             copies=self.copies,
-            entropy=entropy,
-        )
-        self._promise(
-            composed,
-            requested=budget.total,
-            mechanisms=softmax_mechanisms(self._sums, columns=1, private_columns=1),
-            entropy=entropy,
+            entropy=source,
         )
 
     @property

@@ -95,7 +95,7 @@ class SoftmaxForest:
         private_columns: int,
         noise: SoftmaxNoise,
         copies: int,
-        entropy: Entropy | None,
+        entropy: Entropy,
     ) -> "SoftmaxForest":
         """Build from points (n, d) and weights (n, columns).
 
@@ -236,15 +236,22 @@ def check_softmax_size(rows: int, features: int, *, copies: int, columns: int, l
 
 
 def softmax_mechanisms(
-    sums: SoftmaxForest, *, columns: int, private_columns: int
+    noise: SoftmaxNoise,
+    *,
+    features: int,
+    levels: int,
+    copies: int,
+    columns: int,
+    private_columns: int,
 ) -> list[tuple[Mechanism, int]]:
-    """Return all nodes that a row of these columns touches: one of each level, tree and copy."""
-    share = sums.trees.forest.levels * MOMENTS * sums.trees.forest.nodes.shape[2]
-    nodes: list[tuple[Mechanism, int]] = [
-        (sums.trees.noise.mechanism, share * sums.kernel.features * columns)
-    ]
-    if sums.totals_noise is not None and private_columns:
-        nodes.append((sums.totals_noise.mechanism, share * private_columns))
+    """Return all nodes that a row of these columns touches: one of each level, tree and copy.
+
+    A function of public numbers, so that it can be asked before anything is drawn.
+    """
+    share = levels * MOMENTS * copies
+    nodes = [(noise.features.mechanism, share * features * columns)]
+    if private_columns:
+        nodes.append((noise.totals.mechanism, share * private_columns))
     return nodes
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import _validate, accounting
-from discreet.accounting import Mechanism
+from discreet.accounting import Mechanism, Receipt
 from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.noise import Entropy
-from discreet.privacy import Guarantee, Neighbours, Privacy
+from discreet.noise import Entropy, SystemEntropy
+from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,10 @@ _LEAST, _LARGEST = 1e-100, 1e100
 # Far beyond any use; overflows begin later.
 _LARGEST_EPSILON = 1e9
 
+# What a receipt covers. Always the whole object: whoever gives it away gives away all of it.
+WHOLE = "the structure and all its answers"
+_ALL_COLUMNS = "the whole structure, with all columns of its answers,"
+
 
 class Structure(abc.ABC):
     """A noisy data structure: built once from private rows, then queried for ever.
@@ -39,11 +43,11 @@ class Structure(abc.ABC):
 
     Attributes:
         guarantee: what the paper's theorems give for the parameters that were used.
-        private: False if the noise came from a test source; the guarantee then says so.
+        receipt: the mechanisms of all nodes of all columns: what giving the structure away costs.
     """
 
     guarantee: Guarantee
-    private: bool
+    receipt: Receipt
 
     _mechanisms: Sequence[tuple[Mechanism, int]]
     _total_delta: float
@@ -55,20 +59,42 @@ class Structure(abc.ABC):
         requested: Privacy,
         mechanisms: Sequence[tuple[Mechanism, int]],
         entropy: Entropy | None,
-        scope: str = "the structure and all its answers",
-    ) -> None:
-        """Set the guarantee; `check_composition` has been asked before anything was built."""
-        self.private = entropy is None or entropy.private
-        mark = "" if self.private else f"NOT PRIVATE (noise from {entropy!r}): "
+        scope: str = WHOLE,
+        whole: Sequence[tuple[Mechanism, int]] | None = None,
+    ) -> Entropy:
+        """Set receipt and guarantee, and return the source from which noise may now be drawn.
+
+        Args:
+            composed: what `check_composition` has let through.
+            requested: the (ε, δ) that was asked for in total.
+            mechanisms: the nodes that the guarantee covers.
+            entropy: as given; None for the operating system.
+            scope: what the guarantee covers.
+            whole: the nodes of the whole structure, if the guarantee covers only a part of it.
+        """
+        source = SystemEntropy() if entropy is None else entropy
+        self.receipt = Receipt.issue(
+            mechanisms=mechanisms if whole is None else whole,
+            neighbours=Neighbours.REPLACE,
+            unit="row",
+            scope=WHOLE if whole is None else _ALL_COLUMNS,
+            entropy=source,
+        )
         self.guarantee = Guarantee(
             composed.epsilon,
             composed.delta,
             Neighbours.REPLACE,
             unit="row",
-            scope=mark + scope,
+            scope=self.receipt.mark + scope,
         )
         self._mechanisms = mechanisms
         self._total_delta = requested.delta
+        return source
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a test source; the guarantee then says so."""
+        return self.receipt.private
 
     @cached_property
     def tight_guarantee(self) -> Guarantee:
@@ -100,8 +126,9 @@ class Structure(abc.ABC):
         """
 
     def __repr__(self) -> str:
-        mark = "" if self.private else " NOT PRIVATE"
-        return f"<{type(self).__name__}{mark}, {self.nbytes:,} bytes, {self.guarantee.epsilon:.4g}>"
+        mark = "" if self.private else f" {NOT_PRIVATE}"
+        epsilon = rounded_up(self.guarantee.epsilon)
+        return f"<{type(self).__name__}{mark}, {self.nbytes:,} bytes, {epsilon}>"
 
 
 def check_composition(composed: Privacy, requested: Privacy) -> Privacy:
@@ -176,10 +203,21 @@ def weighted_points(
 ) -> tuple[Floats, Floats]:
     """Return points, shape (n,) or (n, d), and their weights, shape (n,), if there are any."""
     rows = finite(name, points, shape=(None,) * dimensions)
-    signed = finite("weights", weights, shape=(len(rows),))
-    if rows.size == 0:
-        _validate.reject(f"the shape of {name}", rows.shape, "at least one row (and column)")
+    signed = finite("weights", weights, shape=(None,))
+    check_rows({name: rows, "weights": signed})
     return rows, signed
+
+
+def check_rows(arrays: dict[str, Floats]) -> None:
+    """Check that arrays have as many rows as one another, and at least one of everything.
+
+    Without saying how many: n is public here, but no message needs it.
+    """
+    names = " and ".join(arrays)
+    if any(array.size == 0 for array in arrays.values()):
+        raise InvalidInput(f"Expected the shape of {names} to have at least one row and column.")
+    if len({len(array) for array in arrays.values()}) > 1:
+        raise InvalidInput(f"Expected the shape of {names} to have one and the same row count.")
 
 
 def finite(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Floats:
@@ -197,8 +235,9 @@ def finite(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Fl
         want is None or have == want for have, want in zip(array.shape, shape, strict=True)
     )
     if not fits:
-        wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
-        _validate.reject(f"the shape of {name}", array.shape, wanted)
+        # The shape that came is not shown: one of its numbers is that of the rows.
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise InvalidInput(f"Expected the shape of {name} to be ({wanted}).")
     if not np.all(np.isfinite(array)):
         raise InvalidInput(f"Expected {name} to have no NaN and no infinity.")
     return array

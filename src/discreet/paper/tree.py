@@ -88,15 +88,15 @@ class DPTree(Structure):
             noise, sensitivity=steps + 2 * width, epsilon=node.epsilon, delta=node.delta
         )
         composed = check_composition(accounting.basic([(node.spent, share)]), budget.total)
-        self._law = law_of(mechanism)
-        self._forest = Forest.grow(
-            _rounded(exact, self._step, width), self._law, self.copies, entropy
-        )
-        self._promise(
+        source = self._promise(
             composed,
             requested=budget.total,
             mechanisms=[(mechanism, share)],
             entropy=entropy,
+        )
+        self._law = law_of(mechanism)
+        self._forest = Forest.grow(
+            _rounded(exact, self._step, width), self._law, self.copies, source
         )
 
     @property

@@ -1,11 +1,14 @@
+import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as peer
 
 from discreet import BudgetExceeded, InvalidInput, Privacy, accounting
-from discreet.accounting import calibrate, gaussian_epsilon, gaussian_sigma, tight
+from discreet.accounting import calibrate, gaussian_epsilon, gaussian_sigma, loss, tight
 from discreet.accounting.loss import composed_epsilon
 
 ONE = {"neighbours": "replace"}
@@ -283,7 +286,94 @@ def test_calibrate_says_when_no_noise_is_enough():
     law = accounting.TruncatedLaplace(sensitivity=1, epsilon=1.0, delta=1e-6, **ONE)
     with pytest.raises(BudgetExceeded, match="truncated tails"):
         calibrate([(law, 100)], target=Privacy(1.0, 101 * law.infinite_loss, "replace"))
+    with pytest.raises(BudgetExceeded, match=r"mechanisms, 1\.001e-06 together.*delta=1e-06\."):
+        calibrate([(truncated(1, 0.1, mass=1.0000001e-6), 1)], target=Privacy(1, 1e-6, "replace"))
     with pytest.raises(InvalidInput, match=r"target\.epsilon"):
         calibrate([(gaussian(1.0), 1)], target=Privacy(0, 1e-6, "replace"))
     with pytest.raises(InvalidInput, match=r"target\.delta"):
         calibrate([(gaussian(1.0), 1)], target=Privacy(1, 0, "replace"))
+
+
+HUGE = """
+import json, math, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
+from discreet import Privacy, accounting
+one, found = {"neighbours": "replace"}, []
+for count in (10**9, 10**12, 10**15):
+    spread = count ** -0.5
+    units = max(1, round(2**34 * spread))   # a lattice with room for so much noise
+    gaussian = (accounting.Gaussian(sigma=1 / spread, sensitivity=1.0, **one), count)
+    laplace = (accounting.Laplace(scale=1 / spread, sensitivity=1.0, **one), count)
+    discrete = (
+        accounting.DiscreteLaplace(scale=units / spread, sensitivity=units, **one), count
+    )
+    truncated = (
+        accounting.TruncatedLaplace(
+            sensitivity=units, epsilon=spread, delta=1e-9 / count, **one
+        ),
+        count,
+    )
+    single = (accounting.Gaussian(sigma=1.0, sensitivity=1.0, **one), 1)
+    for pairs in (
+        [gaussian], [laplace], [discrete], [truncated], [gaussian, laplace],
+        [single, laplace], [discrete, truncated], [gaussian, laplace, discrete, truncated],
+    ):
+        noise = accounting.calibrate(pairs, target=Privacy(4.0, 1e-6, "replace"))
+        found.append([
+            sum(n * m.spread ** 2 for m, n in pairs),
+            accounting.tight(pairs, delta=1e-6),
+            sum(n * m.spread ** 2 for m, n in noise),
+        ])
+json.dump(found, sys.stdout)
+"""
+
+
+def test_any_count_has_an_answer_within_bounded_memory():
+    """Up to 10^15 mechanisms in 4 GB, never below the truth of that many tiny losses: a Gaussian's.
+
+    Losses of size s, n times, with n·s² fixed: a normal law in the limit, whatever the mechanism.
+    """
+    output = subprocess.run(
+        [sys.executable, "-W", "error", "-c", HUGE],
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=300,
+    ).stdout
+    found = json.loads(output)
+    assert len(found) == 24
+    for squares, epsilon, squares_left in found:
+        truth = gaussian_epsilon(sigma=1 / math.sqrt(squares), delta=1e-6)
+        assert truth * (1 - 1e-3) < epsilon < 1.08 * truth
+        sigma = gaussian_sigma(epsilon=4.0, delta=1e-6)
+        assert (1 / (1.08 * sigma)) ** 2 < squares_left < (1.001 / sigma) ** 2
+
+
+def test_the_size_is_known_before_anything_is_allocated(monkeypatch):
+    """The grid of each part, before it is filled; and the transform, before it is made."""
+    small, large = accounting.Laplace(scale=1e9, sensitivity=1.0, **ONE), gaussian(1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(loss, "_discretise", None)
+        assert tight([(small, 10**12), (large, 1)], delta=1e-6) > 4
+    with monkeypatch.context() as patch:
+        patch.setattr(loss, "_convolve", None)
+        assert tight([(small, 10**10)], delta=1e-6) > 0
+        # Many kinds: each has a spectrum of its own.
+        patch.setattr(loss, "_MOST_POINTS", 10**6)
+        many = [(accounting.Laplace(scale=20.0 + i, sensitivity=1.0, **ONE), 1) for i in range(400)]
+        assert tight(many, delta=1e-6) > 0.9
+
+
+def test_gaussians_beyond_the_closed_form_still_have_an_epsilon():
+    for count in (10**6 + 1, 10**12, 10**18):
+        epsilon = tight([(gaussian(1.0), count)], delta=1e-6)
+        assert count / 2 < epsilon < count / 2 + 6 * math.sqrt(count)
+    assert tight([(gaussian(1.0), 10**6)], delta=1e-6) < tight(
+        [(gaussian(1.0), 10**6 + 1)], delta=1e-6
+    )
+
+
+def test_counts_beyond_all_reason_are_named():
+    for count in (10**18 + 1, 10**400):
+        with pytest.raises(InvalidInput, match="count="):
+            tight([(gaussian(1.0), count)], delta=1e-6)

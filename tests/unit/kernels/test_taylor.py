@@ -133,3 +133,10 @@ def test_bad_options_are_named(options, name):
         BOX(np.ones((2, 4)))
     with pytest.raises(InvalidInput, match=r"rows\.dtype="):
         BOX(np.ones((2, 3), dtype=np.int64))
+
+
+def test_messages_do_not_tell_how_many_rows_there_are():
+    for rows in (np.ones((7311, 4)), np.ones((2, 7311, 4)), np.float64(1.0)):
+        with pytest.raises(InvalidInput, match=r"rows\.shape=.* to be \(\.\.\., 3\)") as caught:
+            BOX(rows)
+        assert "7311" not in str(caught.value)

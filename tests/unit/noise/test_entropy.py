@@ -5,11 +5,13 @@ import pickle
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
-from discreet import DiscreetError, InvalidInput
+import discreet
+from discreet import DiscreetError, InvalidInput, paper
 from discreet.noise import (
     DiscreteLaplace,
     Entropy,
@@ -18,6 +20,7 @@ from discreet.noise import (
     TruncatedLaplace,
     entropy,
 )
+from discreet.noise.entropy import is_private
 from discreet.testing import Seeded, Silent
 
 LAWS = [
@@ -43,10 +46,55 @@ def test_every_bit_is_balanced():
     assert np.all(np.abs(ones - 0.5) < 6 * 0.5 / np.sqrt(len(words)))
 
 
+class Liar(Seeded):
+    """Says of itself that it is private, in every way that there is."""
+
+    private = True
+    __class__ = SystemEntropy
+
+
 def test_only_the_system_source_is_private():
-    assert SystemEntropy().private is True
-    assert Seeded(1).private is False
-    assert Silent().private is False
+    assert SystemEntropy().private is is_private(SystemEntropy()) is True
+    for source in (Seeded(1), Silent()):
+        assert source.private is is_private(source) is False
+    assert not is_private(SystemEntropy)
+    assert not is_private(None)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_no_source_can_talk_itself_private():
+    liar = Liar(1)
+    assert liar.private
+    assert isinstance(liar, SystemEntropy)
+    assert not is_private(liar)
+    data = np.zeros((4, 2))
+    memory = discreet.build(data, data, epsilon=1.0, delta=1e-3, scale=1.0, entropy=liar)
+    tree = paper.DPTree(
+        data[:, 0], sensitivity=2.0, upper=1.0, epsilon=1.0, delta=1e-3, entropy=liar
+    )
+    for made in (memory, tree):
+        assert not made.private
+        assert made.guarantee.scope.startswith("NOT PRIVATE (noise from Seeded(1)): ")
+
+
+@pytest.mark.parametrize("name", ["private", "words", "realise", "anything"])
+def test_nothing_can_be_set_on_the_system_source(name):
+    with pytest.raises(AttributeError):
+        setattr(SystemEntropy(), name, lambda *_: np.zeros(1, dtype=np.uint64))
+
+
+def test_what_a_source_says_cannot_be_set():
+    for source in (Seeded(1), Silent()):
+        with pytest.raises(AttributeError):
+            source.private = True
+        with pytest.raises(TypeError, match="layout"):
+            source.__class__ = SystemEntropy
+
+
+@pytest.mark.parametrize("source", [SystemEntropy(), Seeded(1), Silent()], ids=repr)
+def test_sources_can_be_kept_in_sets_and_referred_to_weakly(source):
+    assert len({source, source, Seeded(1)}) == 2
+    assert weakref.ref(source)() is source
 
 
 def test_the_default_cannot_be_seeded_subclassed_pickled_or_copied():

@@ -147,3 +147,10 @@ def test_overflow_is_an_error_and_not_a_wrap():
     rows = np.full((1, 2**11 + 1), 2.0**26)
     with pytest.raises(InvalidInput, match="int64"):
         exact_product(rows, rows.T, left_bound=2**26, right_bound=2**26)
+
+
+def test_messages_do_not_tell_how_many_rows_there_are():
+    left, right = np.ones((3, 7311)), np.ones((7312, 2))
+    with pytest.raises(InvalidInput, match="left and right") as caught:
+        exact_product(left, right, left_bound=1, right_bound=1)
+    assert "731" not in str(caught.value)

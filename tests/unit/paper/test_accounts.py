@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from discreet import BudgetExceeded, paper
+from discreet import BudgetExceeded, InvalidInput, paper
 from discreet.accounting import gaussian_sigma, tight
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
 from discreet.paper import oracle, tails
@@ -346,3 +346,8 @@ def test_warnings_are_for_builders_of_noise_only():
         build("softmax")
         with pytest.raises(UserWarning, match="are noise"):
             build("vector")
+
+
+def test_an_epsilon_that_is_too_small_for_the_lattice_is_not_made_smaller():
+    with pytest.raises(InvalidInput, match=r"got 1\.235e-10: use a larger epsilon"):
+        node_noise(Noise.TRUNCATED_LAPLACE, epsilon=1.2341e-10, delta=1e-6)

@@ -1,13 +1,16 @@
 """What every structure of the paper must do: one suite for all of them."""
 
+import json
 import pickle
+import re
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 from discreet import BudgetExceeded, Guarantee, InvalidInput, Neighbours, paper
-from discreet.accounting import tight
+from discreet.accounting import Receipt, tight
 from discreet.paper import forest
 from discreet.testing import Seeded, Silent
 
@@ -60,6 +63,12 @@ STRUCTURES = {
             "accounting": "tight",
             **SPLIT,
         },
+        FAR,
+    ),
+    "attention_entry": (
+        paper.DPCrossAttention,
+        (X, V),
+        {"upper": 1.0, "value_bound": 1.0, "eps_s": 0.1, "p_f": 0.01, "scope": "entry", **SPLIT},
         FAR,
     ),
 }
@@ -132,6 +141,77 @@ def test_the_tight_guarantee_is_never_worse_and_is_that_of_all_nodes(name):
     assert structure.tight_guarantee.epsilon == min(spent, structure.guarantee.epsilon)
 
 
+def test_the_receipt_is_of_the_whole_object(name):
+    structure = build(name)
+    receipt, tightly = structure.receipt, structure.tight_guarantee
+    whole = receipt.guarantee(delta=tightly.delta)
+    assert receipt.neighbours is Neighbours.REPLACE
+    assert receipt.unit == "row"
+    assert receipt.private
+    assert receipt.source == "SystemEntropy()"
+    assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
+    assert build(name).receipt.id != receipt.id
+    if name == "attention_entry":
+        assert whole.epsilon > tightly.epsilon
+        assert "all columns" in receipt.scope
+    else:
+        assert whole == tightly
+
+
+class Watching(Silent):
+    """Remembers whether the structure that is being built had its receipt before each draw."""
+
+    def __init__(self):
+        self.structure, self.seen = None, []
+
+    def realise(self, sampler, count):
+        receipt = getattr(self.structure, "receipt", None)
+        self.seen.append((receipt, getattr(self.structure, "guarantee", None)))
+        return super().realise(sampler, count)
+
+
+def test_receipt_and_guarantee_are_there_before_any_noise(name):
+    kind, given, options, _ = STRUCTURES[name]
+    watching = Watching()
+
+    class Watched(kind):
+        def __init__(self, *data, **rest):
+            watching.structure = self
+            super().__init__(*data, **rest)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        made = Watched(*given, entropy=watching, **options)
+    assert len(watching.seen) == (2 if "softmax" in name or "attention" in name else 1)
+    for receipt, guarantee in watching.seen:
+        assert receipt is made.receipt
+        assert guarantee is made.guarantee
+
+
+def test_without_a_receipt_there_is_no_noise(name, monkeypatch):
+    class Forbidden(Silent):
+        def realise(self, sampler, count):
+            raise AssertionError
+
+    def fail(**_):
+        raise OSError("no paper left")
+
+    monkeypatch.setattr(Receipt, "issue", fail)
+    with pytest.raises(OSError, match="no paper"):
+        build(name, entropy=Forbidden())
+    monkeypatch.undo()
+    with pytest.raises(InvalidInput, match="entropy="):
+        build(name, entropy=np.random.default_rng(1))
+
+
+def test_a_printed_epsilon_is_never_too_small(name):
+    for epsilon in (0.70004, 0.7000400000000001):
+        structure = build(name, epsilon=epsilon)
+        shown = re.search(r", ([\d.e+-]+)>$", repr(structure)).group(1)
+        assert Decimal(shown) >= Decimal(structure.guarantee.epsilon)
+        assert float(shown) == pytest.approx(structure.guarantee.epsilon, rel=1e-3)
+
+
 def test_nothing_exact_is_kept(name):
     """Neither inputs nor exact sums: every stored number that depends on the data has noise."""
     structure, silent = build(name, entropy=Seeded(1)), build(name, entropy=Silent())
@@ -139,9 +219,9 @@ def test_nothing_exact_is_kept(name):
     for array in arrays_within(structure):
         assert not any(np.shares_memory(array, given) for given in data)
         assert not any(array.shape == given.shape and np.allclose(array, given) for given in data)
-    # The same noise on other data: only what carries noise may differ.
+    # The same noise on other data: only what carries noise may differ, and the receipt's name.
     other = build(name, entropy=Seeded(1), data=tuple(np.abs(0.9 - given) for given in data))
-    assert differences(structure, other) <= {"nodes", "offset", "totals"}
+    assert differences(structure, other) <= {"nodes", "offset", "totals", "id"}
     large = [array for array in arrays_within(structure) if array.dtype == np.int64]
     exact = [array for array in arrays_within(silent) if array.dtype == np.int64]
     trees = [(a, b) for a, b in zip(large, exact, strict=True) if a.ndim == 5]
@@ -178,6 +258,8 @@ def test_test_sources_are_marked(name):
         assert "NOT PRIVATE" in str(structure.guarantee)
         assert "NOT PRIVATE" in str(structure.tight_guarantee)
         assert "NOT PRIVATE" in repr(structure)
+        assert structure.guarantee.scope.startswith(f"NOT PRIVATE (noise from {entropy!r}): ")
+        assert structure.receipt.mark == f"NOT PRIVATE (noise from {entropy!r}): "
     seeded = [answers(build(name, entropy=Seeded(3)), name) for _ in range(2)]
     assert np.array_equal(*seeded)
 
@@ -260,10 +342,16 @@ def test_bad_data_are_refused_without_being_shown(name):
             build(name, data=(wrong, *data[1:]))
         assert "secret" not in str(caught.value)
         assert caught.value.__cause__ is None
-    with pytest.raises(InvalidInput, match="shape"):
+    with pytest.raises(InvalidInput, match="shape") as caught:
         build(name, data=(data[0][None], *data[1:]))
+    assert str(ROWS) not in str(caught.value)
     with pytest.raises(InvalidInput, match=r"shape|len"):
         build(name, data=tuple(given[:0] for given in data))
+    if len(data) > 1:
+        with pytest.raises(InvalidInput, match="row count") as caught:
+            build(name, data=(data[0], data[1][1:]))
+        assert str(ROWS) not in str(caught.value)
+        assert str(ROWS - 1) not in str(caught.value)
     queries = STRUCTURES[name][3]
     with pytest.raises(InvalidInput, match="NaN"):
         build(name).query(np.full_like(queries, np.nan))

@@ -8,7 +8,6 @@ import pytest
 from discreet import InvalidInput, paper
 from discreet.accounting import gaussian_sigma, tight
 from discreet.paper import oracle
-from discreet.paper.softmax_forest import softmax_mechanisms
 from discreet.testing import Silent
 
 RNG = np.random.default_rng(9)
@@ -65,10 +64,22 @@ def test_what_an_entry_says_of_the_whole_covers_all_its_nodes(accounting):
     entry = build(scope="entry", accounting=accounting)
     said = re.search(r"which is \(ε = ([\d.e-]+), δ = ([\d.e-]+)\)", entry.guarantee.scope)
     epsilon, delta = (float(part) for part in said.groups())
-    nodes = softmax_mechanisms(entry._sums, columns=COLUMNS + 1, private_columns=COLUMNS)
-    assert tight(nodes, delta=delta) <= epsilon
+    assert entry.receipt.guarantee(delta=delta).epsilon <= epsilon
     assert epsilon <= (COLUMNS + 1) / 2 * OPTIONS["epsilon"] * 1.001
     assert epsilon > entry.guarantee.epsilon
+
+
+@pytest.mark.parametrize("accounting", ["paper", "tight"])
+def test_the_receipt_of_an_entry_lists_all_columns(accounting):
+    entry = build(scope="entry", accounting=accounting)
+    share = entry._sums.trees.forest.levels * 3 * entry.copies
+    features, totals = entry._sums.trees.noise.mechanism, entry._sums.totals_noise.mechanism
+    expected = {features: share * 6 * (COLUMNS + 1)}
+    expected[totals] = expected.get(totals, 0) + share * COLUMNS
+    assert dict(entry.receipt.mechanisms) == expected
+    assert entry.receipt.scope == "the whole structure, with all columns of its answers,"
+    covered = [(features, share * 6 * 2), (totals, share)]
+    assert entry.tight_guarantee.epsilon == tight(covered, delta=2e-6)
 
 
 def test_a_vector_costs_more_noise_than_an_entry():
@@ -146,7 +157,7 @@ def test_bad_choices_are_named():
         build(scope="matrix")
     with pytest.raises(InvalidInput, match="accounting="):
         build(accounting="loose")
-    with pytest.raises(InvalidInput, match="shape of V"):
+    with pytest.raises(InvalidInput, match="shape of K and V"):
         paper.DPCrossAttention(K, V[:-1], **OPTIONS)
     with pytest.raises(InvalidInput, match="features"):
         paper.DPCrossAttention(np.ones((4, 64)), np.ones((4, 64)), **OPTIONS | {"upper": 3.0})

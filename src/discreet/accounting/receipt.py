@@ -1,0 +1,183 @@
+"""What was done to people's data, written down before it is done, and how such papers add up.
+
+A receipt is made before the first bit of noise is drawn, and travels with whatever was made: in an
+object, in a file, in a ledger. `combine` is the guarantee of giving away everything that a set of
+receipts stands for. `docs/privacy.md`, "Receipts".
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from discreet import _validate
+from discreet.accounting.compose import check_mechanisms, tight
+from discreet.accounting.events import Mechanism, check_kind
+from discreet.errors import InvalidInput
+from discreet.noise import Entropy, SystemEntropy
+from discreet.noise.entropy import is_private
+from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """The mechanisms of one release, of the whole of it, with whom they protect.
+
+    Attributes:
+        id: a random name. Whatever was made by one release carries the same receipt.
+        mechanisms: (mechanism, how many times): all that one unit touches, equal ones together.
+        neighbours: the relation that all their sensitivities are meant under.
+        unit: whom they protect, for instance "row" or "record".
+        scope: what they cover, for instance "the structure and all its answers".
+        source: where the noise comes from.
+        private: False if that is not the operating system; then nobody is protected.
+    """
+
+    id: str
+    mechanisms: tuple[tuple[Mechanism, int], ...]
+    neighbours: Neighbours
+    unit: str
+    scope: str
+    source: str
+    private: bool
+
+    def __post_init__(self) -> None:
+        for name in ("id", "unit", "scope", "source"):
+            _check_text(name, getattr(self, name))
+        _validate.instance("private", self.private, bool)
+        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+        pairs = tuple(check_mechanisms(self.mechanisms))
+        for mechanism, _ in pairs:
+            check_kind("a part of mechanisms", mechanism)
+        if pairs[0][0].neighbours is not self.neighbours:
+            raise InvalidInput(
+                f"Expected neighbours={str(self.neighbours)!r} to be the mechanisms' "
+                f"{str(pairs[0][0].neighbours)!r}."
+            )
+        object.__setattr__(self, "mechanisms", pairs)
+
+    @classmethod
+    def issue(
+        cls,
+        *,
+        mechanisms: Sequence[tuple[Mechanism, int]],
+        neighbours: Neighbours,
+        unit: str,
+        scope: str,
+        entropy: Entropy,
+    ) -> "Receipt":
+        """Return a new receipt for noise that is about to be drawn from `entropy`.
+
+        Its name is from the operating system whatever the source is: two releases never share one.
+        """
+        _validate.instance("entropy", entropy, Entropy)
+        return cls(
+            id=SystemEntropy().words(2).tobytes().hex(),
+            mechanisms=tuple(check_mechanisms(mechanisms)),
+            neighbours=neighbours,
+            unit=unit,
+            scope=scope,
+            source=repr(entropy),
+            private=is_private(entropy),
+        )
+
+    @property
+    def mark(self) -> str:
+        """How a text about a release begins whose noise protects nobody; else empty."""
+        return "" if self.private else f"{NOT_PRIVATE} (noise from {self.source}): "
+
+    def guarantee(self, *, delta: float) -> Guarantee:
+        """Return what is promised at this δ: the tight ε of all mechanisms together."""
+        return Guarantee(
+            _finite_epsilon(self.mechanisms, delta),
+            delta,
+            self.neighbours,
+            unit=self.unit,
+            scope=self.mark + self.scope,
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all fields as plain JSON types; `from_dict` makes the same receipt again."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        pairs = [
+            {"mechanism": mechanism.to_dict(), "count": count}
+            for mechanism, count in self.mechanisms
+        ]
+        return own | {"neighbours": str(self.neighbours), "mechanisms": pairs}
+
+    @classmethod
+    def from_dict(cls, data: object) -> "Receipt":
+        """Return the receipt that `to_dict` described.
+
+        Raises `InvalidInput` if a field is missing, too many or wrong, or a mechanism is unknown.
+        """
+        given = _fields("receipt", data, {field.name for field in fields(cls)})
+        _validate.instance("mechanisms", given["mechanisms"], list)
+        pairs = [
+            _fields("mechanisms", each, {"mechanism", "count"}) for each in given["mechanisms"]
+        ]
+        mechanisms = tuple(
+            (Mechanism.from_dict(each["mechanism"]), each["count"]) for each in pairs
+        )
+        return cls(**given | {"mechanisms": mechanisms})
+
+
+def combine(receipts: Sequence[Receipt], *, delta: float) -> Guarantee:
+    """Return the joint guarantee of giving away all that the receipts stand for.
+
+    Exact for Gaussian mechanisms, whose (Δ/σ)² add up, and tight for all. Receipts of one name are
+    one release and count once. `docs/privacy.md`, "Receipts".
+
+    Args:
+        receipts: of the same people's data, under one neighbouring relation and one unit.
+        delta: of the joint guarantee.
+    """
+    releases = _releases(receipts)
+    if len({(each.neighbours, each.unit) for each in receipts}) > 1:
+        raise InvalidInput("Expected receipts with one neighbouring relation and one unit.")
+    pairs = [pair for each in releases for pair in each.mechanisms]
+    mark = "" if all(each.private for each in receipts) else f"{NOT_PRIVATE}: "
+    return Guarantee(
+        _finite_epsilon(pairs, delta),
+        delta,
+        releases[0].neighbours,
+        unit=releases[0].unit,
+        scope=f"{mark}all of {len(releases)} releases together, with all answers to any queries,",
+    )
+
+
+def _releases(receipts: Sequence[Receipt]) -> list[Receipt]:
+    """Return one receipt of each name, or raise `InvalidInput` if two of one name differ."""
+    _validate.instance("receipts", receipts, Sequence)
+    if not receipts:
+        raise InvalidInput("Expected at least one receipt, got none.")
+    found: dict[str, Receipt] = {}
+    for receipt in receipts:
+        _validate.instance("a part of receipts", receipt, Receipt)
+        known = found.setdefault(receipt.id, receipt)
+        if dict(known.mechanisms) != dict(receipt.mechanisms):
+            raise InvalidInput("Expected receipts of one id to have the same mechanisms.")
+    return list(found.values())
+
+
+def _finite_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -> float:
+    """Return the tight ε, or raise `InvalidInput` if this δ is too small for any."""
+    epsilon = tight(mechanisms, delta=delta)
+    if math.isinf(epsilon):
+        _validate.reject_argument("delta", delta, "above the mechanisms' truncated tails together")
+    return epsilon
+
+
+def _check_text(name: str, value: object) -> None:
+    """Raise `InvalidInput` unless this is a text that can be printed on a line, and not blank."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        _validate.reject_argument(name, value, "a printable text")
+
+
+def _fields(name: str, data: object, wanted: set[str]) -> dict[str, Any]:
+    """Return a dictionary that has just these keys, or raise `InvalidInput`."""
+    _validate.instance(name, data, Mapping)
+    given: dict[str, Any] = dict(data)  # type: ignore[call-overload]  # checked just now
+    if given.keys() != wanted:
+        raise InvalidInput(f"Expected {name} to have the fields {sorted(wanted)}.")
+    return given
