@@ -7,14 +7,13 @@ functions of public numbers; σ and Δ are in the same units.
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from discreet import _validate
-
-Floats = NDArray[np.float64]
+from discreet._typing import Floats
 
 # Beyond these nobody is protected, and exponentials leave float64.
 LARGEST_EPSILON = 500.0
@@ -74,13 +73,20 @@ def hockey_sticks(mu: float, epsilons: Floats) -> Floats:
     near = np.maximum(a, -5.0)
     density = np.exp(-0.5 * a**2) / math.sqrt(2 * math.pi)
     if mu < 1:
-        nodes, weights = np.polynomial.legendre.leggauss(16)
+        nodes, weights = _quadrature()
         x = near[..., None] + mu * (nodes + 1) / 2
         difference = (1 - x * _mills(x)) @ weights * mu / 2
     else:
         difference = _mills(near) - _mills(near + mu)
     bulk = special.ndtr(-a) - np.exp(np.minimum(epsilons + special.log_ndtr(-a - mu), 0.0))
     return np.where(a > -5.0, density * difference, bulk)
+
+
+@cache
+def _quadrature() -> tuple[Floats, Floats]:
+    """Return nodes and weights of Gauss' rule; numpy takes longer to make them than to use them."""
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    return nodes, weights
 
 
 def _mills(x: Floats) -> Floats:
