@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from discreet import _validate
+from discreet._typing import Integers, Words
 from discreet.errors import DiscreetError
-from discreet.noise.entropy import Entropy, Integers, KeyStream, Words
+from discreet.noise.entropy import Entropy, KeyStream
 
 __all__ = ["Seeded", "Silent"]
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from discreet import _validate
 from discreet import noise as laws
+from discreet._typing import Floats
 from discreet.accounting.gaussian import (
     LARGEST_EPSILON,
     LARGEST_MU,
-    Floats,
     gaussian_epsilon,
     hockey_sticks,
     root,

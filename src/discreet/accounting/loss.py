@@ -18,9 +18,9 @@ from dp_accounting.pld import pld_pmf
 from numpy.typing import NDArray
 from scipy import fft, optimize, signal, special
 
+from discreet._typing import Floats
 from discreet.accounting.concentrated import concentrated_epsilon
 from discreet.accounting.events import Mechanism
-from discreet.accounting.gaussian import Floats
 
 # How many grid steps make one typical loss. A mixture needs more, because its losses fall between
 # the grid points; a single kind has its extreme losses, which matter most, on the grid.

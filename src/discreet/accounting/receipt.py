@@ -8,7 +8,7 @@ receipts stands for. `docs/privacy.md`, "Receipts".
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 from discreet import _validate
 from discreet.accounting.compose import check_mechanisms, tight
@@ -122,38 +122,76 @@ class Receipt:
         return cls(**given | {"mechanisms": mechanisms})
 
 
-def combine(receipts: Sequence[Receipt], *, delta: float) -> Guarantee:
-    """Return the joint guarantee of giving away all that the receipts stand for.
+class Carrier(Protocol):
+    """Whatever carries its receipt: a memory, a structure of the paper."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was spent on it, in whole."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised of it."""
+        ...
+
+
+def combine(releases: Sequence[Receipt | Carrier], *, delta: float | None = None) -> Guarantee:
+    """Return the joint guarantee of giving away several releases of the same people's data.
 
     Exact for Gaussian mechanisms, whose (Δ/σ)² add up, and tight for all. Receipts of one name are
-    one release and count once. `docs/privacy.md`, "Receipts".
+    one release and count once, as do the memories of one `build_many`. `docs/privacy.md`,
+    "Receipts".
 
     Args:
-        receipts: of the same people's data, under one neighbouring relation and one unit.
-        delta: of the joint guarantee.
+        releases: memories, structures of the paper and receipts, under one neighbouring relation
+            and one unit.
+        delta: of the joint guarantee; by default the largest that a memory or structure has.
     """
-    releases = _releases(receipts)
+    receipts = _receipts(releases)
+    found = _releases(receipts)
     if len({(each.neighbours, each.unit) for each in receipts}) > 1:
-        raise InvalidInput("Expected receipts with one neighbouring relation and one unit.")
-    pairs = [pair for each in releases for pair in each.mechanisms]
+        raise InvalidInput("Expected releases with one neighbouring relation and one unit.")
+    total = _largest_delta(releases) if delta is None else delta
+    total = _validate.real("delta", total, above=0, below=1)
+    pairs = [pair for each in found for pair in each.mechanisms]
     mark = "" if all(each.private for each in receipts) else f"{NOT_PRIVATE}: "
     return Guarantee(
-        _finite_epsilon(pairs, delta),
-        delta,
-        releases[0].neighbours,
-        unit=releases[0].unit,
-        scope=f"{mark}all of {len(releases)} releases together, with all answers to any queries,",
+        _finite_epsilon(pairs, total),
+        total,
+        found[0].neighbours,
+        unit=found[0].unit,
+        scope=f"{mark}all of {len(found)} releases together, with all answers to any queries,",
     )
+
+
+def _receipts(releases: Sequence[Receipt | Carrier]) -> list[Receipt]:
+    """Return the receipt of each release, or raise `InvalidInput` if one has none."""
+    _validate.instance("releases", releases, Sequence)
+    if not releases:
+        raise InvalidInput("Expected at least one of releases, got none.")
+    receipts = [
+        each if isinstance(each, Receipt) else getattr(each, "receipt", None) for each in releases
+    ]
+    for given, receipt in zip(releases, receipts, strict=True):
+        if not isinstance(receipt, Receipt):
+            _validate.reject_argument(
+                "a part of releases", given, "a memory, a structure or a receipt"
+            )
+    return [receipt for receipt in receipts if receipt is not None]
+
+
+def _largest_delta(releases: Sequence[Receipt | Carrier]) -> float:
+    deltas = [each.guarantee.delta for each in releases if not isinstance(each, Receipt)]
+    if not deltas:
+        raise InvalidInput("Expected a delta for receipts alone: they have none of their own.")
+    return max(deltas)
 
 
 def _releases(receipts: Sequence[Receipt]) -> list[Receipt]:
     """Return one receipt of each name, or raise `InvalidInput` if two of one name differ."""
-    _validate.instance("receipts", receipts, Sequence)
-    if not receipts:
-        raise InvalidInput("Expected at least one receipt, got none.")
     found: dict[str, Receipt] = {}
     for receipt in receipts:
-        _validate.instance("a part of receipts", receipt, Receipt)
         known = found.setdefault(receipt.id, receipt)
         if dict(known.mechanisms) != dict(receipt.mechanisms):
             raise InvalidInput("Expected receipts of one id to have the same mechanisms.")

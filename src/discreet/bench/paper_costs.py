@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet import paper
+from discreet._typing import Floats
 from discreet.bench import paper_loops
 from discreet.bench.paper_setup import (
     BASE,
@@ -27,7 +28,6 @@ from discreet.bench.points import spread
 from discreet.errors import DiscreetError
 from discreet.noise import Entropy
 from discreet.paper.node import Noise
-from discreet.paper.structure import Floats
 from discreet.testing import Silent
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import paper
+from discreet._typing import Floats
 from discreet.bench.points import spread
 from discreet.cli.commands import check_output, output_file, print_json, print_lines
 from discreet.cli.shell import say
@@ -16,7 +16,6 @@ from discreet.paper import oracle
 from discreet.paper.structure import Structure
 from discreet.tables import read_array
 
-Floats = NDArray[np.float64]
 Setting = Any
 Inputs = tuple[Path | None, Path | None, Path | None]
 

@@ -13,11 +13,10 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._typing import Floats
 from discreet.errors import DiscreetError
 from discreet.memory import Memory, Plan, build, oracle, plan
 from discreet.noise import Entropy
-
-Floats = NDArray[np.float64]
 
 DELTA = 1e-5
 SPLITS = 8

@@ -14,12 +14,9 @@ from typing import final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import NDArray
 
+from discreet._typing import Integers, Words
 from discreet.errors import DiscreetError
-
-Words = NDArray[np.uint64]
-Integers = NDArray[np.int64]
 
 _ZEROS = bytes(1 << 19)
 

@@ -14,7 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.noise.entropy import Entropy, Words
+from discreet._typing import Words
+from discreet.noise.entropy import Entropy
 
 Bounds = tuple[Fraction, Fraction]
 WORD_BITS = 64

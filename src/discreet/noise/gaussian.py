@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from discreet import _validate
-from discreet.noise.entropy import Entropy, Integers, Words
+from discreet._typing import Integers, Words
+from discreet.noise.entropy import Entropy
 from discreet.noise.exact import Bounds, Probability, Uniform, exp_bounds
 from discreet.noise.law import LARGEST_SCALE, SMALLEST_SCALE, IntegerLaw
 

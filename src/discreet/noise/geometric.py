@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.noise.entropy import Entropy, Integers
+from discreet._typing import Integers
+from discreet.noise.entropy import Entropy
 from discreet.noise.exact import Bounds, Probability, exp_bounds
 
 # An unbounded draw has a digit above the stored ones with probability e^-45 < 2^-64.

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import _validate
-from discreet.noise.entropy import Entropy, Integers
+from discreet._typing import Integers
+from discreet.noise.entropy import Entropy
 from discreet.noise.exact import Bounds, Probability, decimal_context, exp_bounds, to_decimal
 from discreet.noise.geometric import Geometric
 from discreet.noise.law import LARGEST_SCALE, SMALLEST_SCALE, IntegerLaw

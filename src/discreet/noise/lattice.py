@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import _validate
+from discreet._typing import Integers
 from discreet.errors import InvalidInput
-from discreet.noise.entropy import Integers
 
 # float64 holds every integer up to 2^53, so a product of integer matrices whose partial sums stay
 # within it is exact in any order of summation.

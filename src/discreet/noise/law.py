@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import _validate
-from discreet.noise.entropy import Entropy, Integers, SystemEntropy
+from discreet._typing import Integers
+from discreet.noise.entropy import Entropy, SystemEntropy
 
 # Scales in lattice units. Below one half a law is almost a point mass and rounding dominates it;
 # above 2^40 sums of a few thousand draws would leave int64 and float64's exact integers.

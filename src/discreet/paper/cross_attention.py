@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
+from discreet._typing import Floats
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
 from discreet.paper import tails
@@ -27,7 +28,6 @@ from discreet.paper.structure import (
     MEMORY_LIMIT,
     WHOLE,
     Budget,
-    Floats,
     Structure,
     check_composition,
     check_rows,

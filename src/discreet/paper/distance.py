@@ -9,18 +9,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
+from discreet._typing import Floats, Integers
 from discreet.noise import Entropy
-from discreet.noise.entropy import Integers
 from discreet.paper import tails
 from discreet.paper.forest import Forest, leaf_of, levels_for, node_count, scatter
 from discreet.paper.node import NodeNoise, Noise, node_noise
 from discreet.paper.structure import (
     MEMORY_LIMIT,
     Budget,
-    Floats,
     Structure,
     check_composition,
     check_size,
@@ -151,7 +150,7 @@ def moment_terms(points: Floats, weights: Floats, power: int, unit: int) -> Inte
         Integers, shape (n, coordinates, columns, p + 1).
     """
     moments = _powers(points, power)[:, :, None, :]
-    terms: NDArray[np.float64] = weights[:, None, :, None] * moments * unit
+    terms: Floats = weights[:, None, :, None] * moments * unit
     return np.rint(terms).astype(np.int64)
 
 

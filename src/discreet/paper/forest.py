@@ -10,15 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.noise.entropy import Entropy, Integers
+from discreet._typing import Floats, Integers
+from discreet.noise.entropy import Entropy
 from discreet.noise.law import IntegerLaw
 
 # How much memory one gather may take; more queries than fit are answered in several.
 _GATHER_BYTES = 2**26
-
-Floats = NDArray[np.float64]
 
 
 def levels_for(rows: int) -> int:
@@ -31,7 +29,7 @@ def node_count(levels: int) -> int:
     return (2 << levels) - 2
 
 
-def leaf_of(positions: NDArray[np.float64], levels: int) -> Integers:
+def leaf_of(positions: Floats, levels: int) -> Integers:
     """Return the leaf that holds each position in [0, 1]; the last leaf is closed on the right."""
     leaves = 1 << levels
     numbers = (positions * leaves).astype(np.int64)
@@ -77,7 +75,7 @@ class Forest:
             level = level[:, 0::2] + level[:, 1::2]
         return cls(nodes, levels)
 
-    def query(self, positions: NDArray[np.float64]) -> tuple[Integers, Integers]:
+    def query(self, positions: Floats) -> tuple[Integers, Integers]:
         """Return the noisy sums left and right of each query's leaf (Algorithm 1, Query).
 
         Args:

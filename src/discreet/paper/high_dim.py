@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
+from discreet._typing import Floats
 from discreet.noise import Entropy
 from discreet.paper import tails
 from discreet.paper.distance import DistanceForest, answer_scale, to_unit
@@ -15,7 +16,6 @@ from discreet.paper.node import Noise, node_noise
 from discreet.paper.structure import (
     MEMORY_LIMIT,
     Budget,
-    Floats,
     Structure,
     check_composition,
     check_size,

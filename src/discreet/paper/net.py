@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import _validate
-from discreet.paper.structure import Floats
+from discreet._typing import Floats
 
 _MOST_LOG_POINTS = 600.0  # beyond, a share of the failure probability would not fit a float
 

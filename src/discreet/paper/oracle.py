@@ -4,9 +4,8 @@ For tests and comparisons by the owner of the data; nothing here adds noise.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from discreet._typing import Floats
 
 
 def tree_sums(leaves: Floats, y: Floats, upper: float) -> tuple[Floats, Floats]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
+from discreet._typing import Floats
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
 from discreet.paper import tails
@@ -23,7 +24,6 @@ from discreet.paper.softmax_forest import (
 from discreet.paper.structure import (
     MEMORY_LIMIT,
     Budget,
-    Floats,
     Structure,
     check_composition,
     finite,

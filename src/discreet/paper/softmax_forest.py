@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import _validate, accounting
+from discreet._typing import Floats
 from discreet.accounting import Mechanism
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
@@ -23,7 +24,6 @@ from discreet.paper.net import Net
 from discreet.paper.node import NodeNoise, Noise, node_noise
 from discreet.paper.structure import (
     Budget,
-    Floats,
     check_size,
     compose_equal,
     public_bound,

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
+from discreet._typing import Floats
 from discreet.accounting import Mechanism, Receipt
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.noise import Entropy, SystemEntropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
-
-Floats = NDArray[np.float64]
 
 MEMORY_LIMIT = 4 * 2**30
 BUILD_BYTES = 24

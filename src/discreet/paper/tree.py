@@ -6,16 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
+from discreet._typing import Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.noise import Entropy
-from discreet.noise.entropy import Integers
 from discreet.paper import tails
 from discreet.paper.forest import Forest, leaf_of, levels_for, node_count
 from discreet.paper.node import Noise, largest_sensitivity, law_of, node_mechanism
 from discreet.paper.structure import (
     MEMORY_LIMIT,
     Budget,
-    Floats,
     Structure,
     check_composition,
     check_size,

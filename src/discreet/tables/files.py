@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._typing import Array
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.tables.formats import read_npy, read_npz, read_safetensors
 
 # Takes a file, the name that was asked for and the role of the array.
-Reader = Callable[[Path, str | None, str], Any]
+Reader = Callable[[Path, str | None, str], Array]
 
 # What readers raise for files that are not their own.
 _NOT_AN_ARRAY = (
@@ -54,7 +55,7 @@ def read_array(given: Path, role: str) -> NDArray[Any]:
     return array
 
 
-def read_groups(given: Path) -> Any:  # noqa: ANN401 (an array, or a list of texts)
+def read_groups(given: Path) -> Array:
     """Return the record of each row, whole numbers or texts, shape (n,)."""
     groups = _load(given, "groups")
     if isinstance(groups, list):
@@ -65,7 +66,7 @@ def read_groups(given: Path) -> Any:  # noqa: ANN401 (an array, or a list of tex
     return np.asarray(column)
 
 
-def _load(given: Path, role: str) -> Any:  # noqa: ANN401
+def _load(given: Path, role: str) -> Array:
     path, name = split(given)
     if path.is_dir():
         raise InvalidInput(f"Expected {path} to be a file, and it is a directory.")
@@ -97,7 +98,7 @@ def split(given: Path) -> tuple[Path, str | None]:
     return Path(file), name
 
 
-def _read_parquet(path: Path, name: str | None, role: str) -> Any:  # noqa: ANN401
+def _read_parquet(path: Path, name: str | None, role: str) -> Array:
     """Return one column of lists, or several of numbers ("age,income"), of a .parquet file.
 
     Unpacked in memory, a batch of rows at a time.

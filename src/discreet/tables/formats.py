@@ -17,22 +17,20 @@ from discreet.errors import InvalidInput
 from discreet.tables.limits import check_unpacked
 from discreet.tables.names import choose
 
-Array = NDArray[Any]
-
 # What is compressed has to be unpacked in memory. Real numbers do not shrink a hundredfold; what
 # does, and is large, is refused, because unpacking is all that such a file is for.
 _LARGE = 2**28
 _LARGEST_RATIO = 100
 
 
-def read_npy(path: Path, name: str | None, _role: str) -> Array:
+def read_npy(path: Path, name: str | None, _role: str) -> NDArray[Any]:
     """Return the array of a .npy file, mapped."""
     if name is not None:
         raise InvalidInput(f"Expected {path} without a name: a .npy file holds one array.")
     return _map_npy(path, 0, path.stat().st_size)
 
 
-def read_npz(path: Path, name: str | None, role: str) -> Array:
+def read_npz(path: Path, name: str | None, role: str) -> NDArray[Any]:
     """Return one array of a .npz file: mapped, if it is stored as it is (`numpy.savez`)."""
     with zipfile.ZipFile(path) as archive:
         members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
@@ -55,7 +53,7 @@ def read_npz(path: Path, name: str | None, role: str) -> Array:
         return array
 
 
-def read_safetensors(path: Path, name: str | None, role: str) -> Array:
+def read_safetensors(path: Path, name: str | None, role: str) -> NDArray[Any]:
     """Return one array of a .safetensors file, mapped."""
     from safetensors import SafetensorError, safe_open
 
@@ -76,7 +74,7 @@ def read_safetensors(path: Path, name: str | None, role: str) -> Array:
     return _map(path, dtype, tuple(entry["shape"]), 8 + length + entry["data_offsets"][0])
 
 
-def _fill(stream: IO[bytes], flat: Array) -> None:
+def _fill(stream: IO[bytes], flat: NDArray[Any]) -> None:
     """Read into memory that is there already: unpacking needs no second copy."""
     rest = memoryview(flat)  # type: ignore[arg-type]
     while rest and (count := stream.readinto(rest)):  # type: ignore[attr-defined]
@@ -93,7 +91,7 @@ def _member_start(path: Path, member: zipfile.ZipInfo) -> int:
     return int(member.header_offset + 30 + name + extra)
 
 
-def _map_npy(path: Path, start: int, size: int) -> Array:
+def _map_npy(path: Path, start: int, size: int) -> NDArray[Any]:
     with path.open("rb") as file:
         file.seek(start)
         shape, fortran, dtype = _npy_header(path, file, size)
@@ -122,7 +120,7 @@ def _npy_header(
 
 def _map(
     path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, order: str = "C"
-) -> Array:
+) -> NDArray[Any]:
     if 0 in shape:  # nothing to map
         return np.empty(shape, dtype)
     return np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload,no-any-return]

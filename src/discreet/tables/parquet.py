@@ -9,15 +9,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet, types
 
+from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.tables.limits import check_unpacked
 from discreet.tables.names import listed
+
+# pyarrow's own types are not annotated.
+Arrow = Any
 
 # Few enough that a batch of long lists fits in memory before their length is known.
 _ROWS_AT_ONCE = 2**10
 
 
-def read_columns(path: Path, names: list[str]) -> Any:  # noqa: ANN401
+def read_columns(path: Path, names: list[str]) -> Array:
     """Return one column of lists of equal length, or several of numbers, shape (n, width).
 
     A single column of texts is returned as a list: record ids. What does not fit in memory is
@@ -37,7 +41,7 @@ def read_columns(path: Path, names: list[str]) -> Any:  # noqa: ANN401
 class _Columns:
     """Some columns of a file that is open."""
 
-    def __init__(self, path: Path, file: Any, names: list[str]) -> None:  # noqa: ANN401
+    def __init__(self, path: Path, file: Arrow, names: list[str]) -> None:
         known = file.schema_arrow.names
         for name in names:
             if known.count(name) != 1:
@@ -49,7 +53,7 @@ class _Columns:
         self.rows = file.metadata.num_rows
         self.types = [_plain(file.schema_arrow.field(name).type) for name in names]
 
-    def read(self) -> Any:  # noqa: ANN401
+    def read(self) -> Array:
         """Return the array, or the texts."""
         if len(self.names) == 1 and _is_text(self.types[0]):
             return self._texts()
@@ -103,7 +107,7 @@ class _Columns:
             raise InvalidInput(f"Expected {self.path} to have rows: else its width is unknown.")
         return array
 
-    def _flat(self, column: Any) -> NDArray[Any]:  # noqa: ANN401
+    def _flat(self, column: Arrow) -> NDArray[Any]:
         """Return lists of one length as the rows of an array."""
         numbers = column.flatten()
         width = len(numbers) // max(len(column), 1)
@@ -117,18 +121,18 @@ def _stacked(columns: list[Any]) -> NDArray[Any]:
     return np.stack([each.to_numpy(zero_copy_only=False) for each in columns], axis=1)
 
 
-def _plain(kind: Any) -> Any:  # noqa: ANN401
+def _plain(kind: Arrow) -> Arrow:
     """Return the type of what a dictionary (pandas: a categorical) stands for."""
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
-def _is_text(kind: Any) -> bool:  # noqa: ANN401
+def _is_text(kind: Arrow) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
-def _is_nested(kind: Any) -> bool:  # noqa: ANN401
+def _is_nested(kind: Arrow) -> bool:
     return bool(types.is_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _is_number(kind: Any) -> bool:  # noqa: ANN401
+def _is_number(kind: Arrow) -> bool:
     return any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean))

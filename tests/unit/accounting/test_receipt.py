@@ -2,14 +2,17 @@ import dataclasses
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import discreet
 from discreet import InvalidInput, Neighbours, accounting
 from discreet.accounting import Receipt, combine, gaussian_epsilon, receipt, tight
 from discreet.accounting.events import Mechanism
 from discreet.noise import SystemEntropy
+from discreet.paper import DPTree
 from discreet.testing import Seeded, Silent
 
 REPLACE = Neighbours.REPLACE
@@ -297,13 +300,31 @@ def test_nothing_to_combine_is_refused():
     with pytest.raises(InvalidInput, match="got none"):
         combine([], delta=1e-6)
     for wrong in (None, issue(), 3):
-        with pytest.raises(InvalidInput, match="receipts="):
+        with pytest.raises(InvalidInput, match="releases="):
             combine(wrong, delta=1e-6)
-    with pytest.raises(InvalidInput, match="a part of receipts="):
+    with pytest.raises(InvalidInput, match="a part of releases="):
         combine([GAUSSIAN], delta=1e-6)
-    for delta in (0, 1, None):
+    for delta in (0, 1):
         with pytest.raises(InvalidInput, match="delta="):
             combine([issue()], delta=delta)
+    with pytest.raises(InvalidInput, match="delta"):
+        combine([issue()])
+
+
+def test_memories_structures_and_receipts_add_up_together():
+    rows = np.linspace(0.1, 0.9, 30)
+    spend = {"epsilon": 1.0, "delta": 1e-6}
+    memory = discreet.build(rows[:, None], rows[:, None], **spend, scale=1.0, neighbours="replace")
+    tree = DPTree(rows, sensitivity=1.0, upper=1.0, epsilon=0.5, delta=1e-7)
+    together = discreet.combine([memory, tree, memory.receipt, tree.receipt])
+    assert together.delta == 1e-6
+    assert "all of 2 releases" in together.scope
+    pairs = [*memory.receipt.mechanisms, *tree.receipt.mechanisms]
+    assert together.epsilon == pytest.approx(tight(pairs, delta=1e-6), rel=1e-9)
+    assert 1.0 < together.epsilon < 1.5
+    other = discreet.build(rows[:, None], rows[:, None], **spend, scale=1.0)
+    with pytest.raises(InvalidInput, match="neighbouring"):
+        discreet.combine([other, tree])
 
 
 def test_huge_counts_in_a_file_do_no_harm():

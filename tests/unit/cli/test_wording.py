@@ -66,9 +66,9 @@ def test_what_is_wrong_is_named_as_it_was_typed(arguments, start):
 
 
 def test_a_warning_names_options_too():
-    result = RUNNER.invoke(app, [*BUILD, *SCALE, "--rows-hint", "40", "--delta", "0.4"])
+    result = RUNNER.invoke(app, [*BUILD, *SCALE, "--rows-hint", "400", "--delta", "0.004"])
     assert result.exit_code == 0, result.output
-    assert result.stderr.startswith("discreet: warning: --delta 0.4 is not below one over")
+    assert result.stderr.startswith("discreet: warning: --delta 0.004 is not below one over")
 
 
 @pytest.mark.parametrize(
