@@ -1,4 +1,7 @@
-"""Feature maps: row by row, with bounds that are known before any data is seen."""
+"""Feature maps: row by row, with bounds that are known before any data is seen.
+
+`base` says what a kernel offers, `registry` which kinds there are; each kind has a file of its own.
+"""
 
 from discreet.kernels.base import FEATURE_RADIUS, Kernel, KeyFeatures
 from discreet.kernels.fourier import Fourier

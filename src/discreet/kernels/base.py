@@ -8,22 +8,18 @@ batch and at any position. Queries are public: they are mapped in floating point
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypedDict
 
-import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet.errors import InvalidInput
-from discreet.kernels.placed import Placed
+from discreet._arrays import namespace
+from discreet._typing import Array, Floats, Integers
 from discreet.noise import Lattice
-from discreet.noise.entropy import Integers
-
-Floats = NDArray[np.float64]
 
 # The L2 norm of a key's integer features never exceeds this. With 16 bits, rounding changes a
 # weight by about 1e-5 of the largest weight.
@@ -31,6 +27,9 @@ FEATURE_RADIUS = 2**16
 
 # Keys are rounded to about 2^-22 of their norm bound.
 KEY_RESOLUTION = 22
+
+# "auto" takes no map with more features than this for the sake of its error.
+MOST_FEATURES = 4096
 
 # More than all roundings of a computed bound or feature together.
 SHRINK = 1 - 2.0**-40
@@ -57,6 +56,41 @@ class KeyFeatures:
     weights: Floats | None
 
 
+class Bounds(TypedDict):
+    """The numbers that every kernel takes under these names."""
+
+    scale: float
+    key_norm: float
+    query_norm: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What somebody asks of a kernel without saying how: public numbers.
+
+    Attributes:
+        dim: width of keys.
+        scale: logit = scale·⟨q, k⟩.
+        key_norm: bound on ‖k‖₂.
+        query_norm: bound on ‖q‖₂.
+        eps_s: the relative error of a weight that is wanted, if a kind can promise one.
+    """
+
+    dim: int
+    scale: float
+    key_norm: float
+    query_norm: float
+    eps_s: float
+
+    def __post_init__(self) -> None:
+        _validate.real("eps_s", self.eps_s, above=0, below=1)
+
+    @property
+    def bounds(self) -> Bounds:
+        """What every kernel takes."""
+        return {"scale": self.scale, "key_norm": self.key_norm, "query_norm": self.query_norm}
+
+
 @dataclass(frozen=True)
 class Kernel(abc.ABC):
     """A feature map of exp(scale·⟨q, k⟩) for ‖k‖ ≤ key_norm and ‖q‖ ≤ query_norm.
@@ -68,11 +102,10 @@ class Kernel(abc.ABC):
         scale: logit = scale·⟨q, k⟩.
         key_norm: bound on ‖k‖₂; public, enforced by clipping.
         query_norm: bound on ‖q‖₂; public, enforced by clipping.
-        grows: whether `read` leaves out a factor e^(‖y‖²/2) of the balanced query y.
+        kind: the name under which files and callers know the map; see `registry`.
     """
 
     kind: ClassVar[str]
-    grows: ClassVar[bool] = False
 
     dim: int
     _: KW_ONLY
@@ -137,22 +170,71 @@ class Kernel(abc.ABC):
         """A lower bound on the inner product of the integer features of any two keys."""
         return -(FEATURE_RADIUS**2)
 
+    @property
+    def takes_signed_keys(self) -> bool:
+        """Whether keys may have coordinates of any sign."""
+        return True
+
+    @property
+    def query_exponent(self) -> float:
+        """What `read` leaves out: a factor e^(exponent·s), s = ‖q‖²/query_norm²."""
+        return 0.0
+
+    @property
+    @abc.abstractmethod
+    def operations(self) -> int:
+        """Floating-point operations for the features of one key."""
+
+    @property
+    def weight_error(self) -> float:
+        """The standard error of one weight, over the largest, where it varies from row to row.
+
+        A random map has one, and a polynomial does not: it errs alike wherever the logit is the
+        same (`length_error`).
+        """
+        return 0.0
+
+    def length_error(self, directions: float) -> float:  # noqa: ARG002
+        """Return how wrong the length of answers is, over that of values, without any noise.
+
+        For rows that are spread evenly, and the longest queries (`sphere.answer_length`).
+
+        Args:
+            directions: in how many they are spread.
+        """
+        return 0.0
+
+    @classmethod
+    def named(cls, wanted: Wanted) -> Self:  # noqa: ARG003
+        """Return what a caller gets who asks for this kind by its name."""
+        return _validate.reject("kernel", cls.kind, "made by you: it takes more than numbers")
+
+    @classmethod
+    def offered(cls, wanted: Wanted) -> Self | None:  # noqa: ARG003
+        """Return the kernel that "auto" may take, if this kind has one to offer (`registry`)."""
+        return None
+
+    def why_offered(self, eps_s: float) -> str:
+        """Return why "auto" takes this kernel, as a clause."""
+        return f"the first that has something to offer for eps_s = {eps_s:g}"
+
     def key_features(self, keys: Floats, *, out: Floats | None = None) -> KeyFeatures:
         """Return the integer features of keys of any finite size, shape (n, d).
 
         Args:
             keys: the rows.
-            out: a buffer from `feature_buffer`, to be used again: fresh memory costs as much as
+            out: memory for at least n·r numbers, to be used again: fresh memory costs as much as
                 the arithmetic.
         """
         integers = self.key_lattice.clip_rows(keys, norm=self.key_norm)
-        features = self.feature_buffer(len(keys)) if out is None else out[: len(keys)]
+        size = len(keys) * self.features
+        features = self._arrange(np.empty(size) if out is None else out[:size], len(keys))
         self._fill(integers, features)
         return KeyFeatures(features, self._weights(integers))
 
-    @abc.abstractmethod
-    def feature_buffer(self, rows: int) -> Floats:
-        """Return an array for the integer features of so many keys, shape (rows, r)."""
+    def _arrange(self, memory: Floats, rows: int) -> Floats:
+        """Return memory for rows·r numbers as features, shape (rows, r), in the map's own order."""
+        return memory.reshape(rows, self.features)
 
     @abc.abstractmethod
     def _fill(self, integers: Integers, out: Floats) -> None:
@@ -163,26 +245,32 @@ class Kernel(abc.ABC):
         return None
 
     @abc.abstractmethod
-    def readouts(self, state: Floats) -> list[Floats]:
-        """Return a state, shape (heads, r, c), in the parts that `read` multiplies queries with.
+    def reading(self, state: Floats) -> dict[str, NDArray[Any]]:
+        """Return all that `read` and `query_norms` need to answer from a state, by name.
 
-        What does not depend on the query is done here, once.
+        What does not depend on the query is done here, once. Callers convert the arrays: floats to
+        the precision that they compute in, whole numbers not at all.
+
+        Args:
+            state: in real units, shape (heads, r, c).
         """
 
     @abc.abstractmethod
-    def read(self, queries: Any, readouts: Sequence[Any]) -> Any:  # noqa: ANN401 (numpy or torch)
-        """Return φ(q)·S, but for the factor that `grows` speaks of, in the queries' dtype.
+    def read(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return φ(q)·S, but for the factor that `query_exponent` speaks of.
+
+        A pure function, without a branch that depends on a value: torch compiles it.
 
         Args:
             queries: clipped, shape (heads, m, d).
-            readouts: of the state, where and in which dtype the queries are.
+            arrays: of `reading`, where and in which precision the queries are.
 
         Returns:
             Shape (heads, m, c).
         """
 
     @abc.abstractmethod
-    def query_norms(self, squared: Any) -> Any:  # noqa: ANN401
+    def query_norms(self, squared: Array, arrays: Mapping[str, Array]) -> Array:
         """Return ‖φ(q)‖, given squared lengths in units of query_norm."""
 
     @abc.abstractmethod
@@ -203,6 +291,11 @@ class Kernel(abc.ABC):
         """Return what was computed and must be the same to the bit wherever the kernel is used."""
         return {}
 
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:  # noqa: ARG003
+        """Return the kernel that has these `parameters` (but for the kind) and `arrays`."""
+        return cls(**parameters)
+
     @cached_property
     def key_lattice(self) -> Lattice:
         """The grid that keys are rounded to."""
@@ -213,38 +306,31 @@ class Kernel(abc.ABC):
         """The norm bound of a rounded key, in units of `key_lattice`."""
         return self.key_lattice.units(self.key_norm)
 
-    def clip_queries(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    def clip_queries(self, queries: Array) -> tuple[Array, Array]:
         """Shrink each query that is longer than `query_norm` to that length.
 
         A query that is longer by less than rounding stays as it is: queries are public, and their
-        length changes no guarantee.
+        length changes no guarantee. Without a branch that depends on a value.
 
         Args:
             queries: numpy or torch, floats, shape (..., d); any finite size.
 
         Returns:
-            The queries, and their squared lengths in units of query_norm, shape (..., 1), 0 to 1.
+            The queries, and their squared lengths in units of query_norm, shape (..., 1), 0 to 1
+            (and a rounding).
         """
-        xp = array_api_compat.array_namespace(queries)
-        with np.errstate(over="ignore", invalid="ignore"):
-            relative = queries if self.query_norm == 1 else queries * (1 / self.query_norm)
-            squared = xp.sum(relative * relative, axis=-1, keepdims=True)
-        if 0 in squared.shape or bool(xp.max(squared) <= 1 + _LENGTH_ROUNDING):
-            return queries, squared
-        one = self._placed.get("one", queries, lambda: np.ones(1))
-        if not bool(xp.all(squared < math.inf)):
-            if not bool(xp.all(xp.isfinite(queries))):
-                raise InvalidInput("Expected queries to have no NaN and no infinity.")
-            # A square overflowed. Dividing by the largest coordinate keeps the direction.
-            largest = xp.max(xp.abs(queries), axis=-1, keepdims=True)
-            long = largest > self.query_norm
-            shrunk = queries / xp.where(long, largest, one) * self.query_norm
-            return self.clip_queries(xp.where(long, shrunk, queries))
-        return queries / xp.sqrt(xp.maximum(squared, one)), xp.minimum(squared, one)
-
-    @cached_property
-    def _placed(self) -> Placed:
-        return Placed()
+        xp = namespace(queries)
+        largest = xp.max(xp.abs(queries), axis=-1, keepdims=True)
+        one = xp.ones_like(largest)
+        # Divided by its largest coordinate, a huge query keeps its direction, and no square
+        # overflows.
+        huge = largest > 2 * self.query_norm
+        relative = queries / xp.where(huge, largest, one * self.query_norm)
+        squared = xp.sum(relative * relative, axis=-1, keepdims=True)
+        long = huge | (squared > 1 + _LENGTH_ROUNDING)
+        length = xp.sqrt(xp.where(long, squared, one))
+        clipped = xp.where(long, relative * (self.query_norm / length), queries)
+        return clipped, xp.where(long, one, squared)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the fields; what was computed from them is computed again where needed."""

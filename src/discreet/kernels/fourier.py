@@ -6,26 +6,32 @@ for each frequency: the norm is known exactly, whatever the frequencies are.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet.kernels.base import FEATURE_RADIUS, Floats, Kernel
+from discreet._arrays import namespace
+from discreet._typing import Array, Floats, Integers
+from discreet.kernels.base import FEATURE_RADIUS, MOST_FEATURES, Kernel, Wanted
 from discreet.kernels.frequencies import normal_frequencies
-from discreet.noise.entropy import Integers
 
 # The randomness of the map is public, and protects nobody. One seed for all, so that builds with
 # the same settings share their features and their sums can be added.
 PUBLIC_SEED = 0
 
+# So many frequencies serve where nobody asks for more.
+FREQUENCIES = 1024
+
 # cos and sin are tabulated at 2^12 angles; that moves a weight by about 1e-5 of the largest.
 _TABLE_BITS = 12
+
+# How files keep frequencies.
+_STORED = np.int32
 
 # So many keys are looked up at a time that their angles stay in the processor's cache.
 _BLOCK = 32
@@ -58,10 +64,9 @@ class Fourier(Kernel):
     """
 
     kind: ClassVar[str] = "fourier"
-    grows: ClassVar[bool] = True
 
     _: KW_ONLY
-    frequencies: int = 1024
+    frequencies: int = FREQUENCIES
     seed: int = PUBLIC_SEED
     stored: IntegerFrequencies | None = field(default=None, repr=False, compare=False)
 
@@ -80,8 +85,13 @@ class Fourier(Kernel):
         if stored.values.shape != shape or stored.values.dtype != np.int64:
             given = f"{stored.values.dtype} of shape {stored.values.shape}"
             _validate.reject("stored.values", given, f"int64 of shape {shape}")
-        if np.max(_lengths(stored.values)) * self.key_radius > _LARGEST_PROJECTION:
+        # One addition rounds an angle to the table's grid only below this (`_fill`).
+        limit = min(_LARGEST_PROJECTION, 2.0 ** (51 - _TABLE_BITS + stored.turn_bits))
+        if np.max(_lengths(stored.values)) * self.key_radius > limit:
             _validate.reject("stored.values", "...", "short enough for exact projections")
+        stored_as = np.iinfo(_STORED)
+        if stored.values.min() < stored_as.min or stored.values.max() > stored_as.max:
+            _validate.reject("stored.values", "...", "within 32 bits, as files keep them")
 
     @property
     def features(self) -> int:
@@ -92,6 +102,45 @@ class Fourier(Kernel):
     def error(self) -> float:
         """1/√(2·frequencies), an upper bound on the standard deviation over the frequencies."""
         return 1 / math.sqrt(2 * self.frequencies)
+
+    @property
+    def weight_error(self) -> float:
+        """The same: it is random, and another for each row."""
+        return self.error
+
+    @property
+    def query_exponent(self) -> float:
+        """Cosines and sines leave e^(‖y‖²/2) out, and ‖y‖² is t for the longest query."""
+        return self.largest_logit / 2
+
+    @property
+    def operations(self) -> int:
+        """A projection on each frequency for each feature."""
+        return 2 * self.features * self.dim
+
+    @classmethod
+    def named(cls, wanted: Wanted) -> Self:
+        """Return the usual number of frequencies; they promise no error (`error_meaning`)."""
+        return cls(wanted.dim, **wanted.bounds)
+
+    @classmethod
+    def offered(cls, wanted: Wanted) -> Self:
+        """Return the same: the last resort, whatever the logits are."""
+        return cls.named(wanted)
+
+    def why_offered(self, eps_s: float) -> str:
+        """Return that there is nothing better."""
+        return (
+            f"no polynomial with at most {MOST_FEATURES:,} features reaches eps_s = {eps_s:g} for "
+            f"logits up to {self.largest_logit:.3g} in {self.dim} dimensions"
+        )
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the kernel with the frequencies that were stored."""
+        given = dict(parameters)
+        values = arrays["frequencies"].astype(np.int64)
+        return cls(stored=IntegerFrequencies(values, given.pop("turn_bits")), **given)
 
     @property
     def error_meaning(self) -> str:
@@ -144,10 +193,6 @@ class Fourier(Kernel):
         table.imag = np.rint(self._amplitude * np.sin(angles))
         return table
 
-    def feature_buffer(self, rows: int) -> Floats:
-        """Return an array in which the features of one key lie side by side."""
-        return np.empty((rows, self.features))
-
     def _fill(self, integers: Integers, out: Floats) -> None:
         # Angles are computed in the second half of the result's own memory, and looked up from the
         # first row on: what is written never reaches an angle that is still needed.
@@ -169,7 +214,10 @@ class Fourier(Kernel):
     def _weights(self, integers: Integers) -> Floats:
         """Return e^((‖x‖² - t)/2), at most one."""
         squared = np.sum(integers * integers, axis=1) / self.key_radius**2
-        return np.asarray(np.exp(np.minimum(squared - 1, 0.0) * (self.largest_logit / 2)))
+        exponents = np.minimum(squared - 1, 0.0) * (self.largest_logit / 2)
+        # np.exp gives other last bits for other memory layouts, but the same at every position of
+        # an array whose numbers lie side by side: `docs/privacy.md`, "Memory".
+        return np.asarray(np.exp(np.ascontiguousarray(exponents)))
 
     @cached_property
     def _float_frequencies(self) -> Floats:
@@ -181,21 +229,21 @@ class Fourier(Kernel):
         turn = self.key_norm / self.query_norm * 2 * math.pi
         return np.ldexp(self._float_frequencies, self.key_lattice.bits - self._turn_bits) * turn
 
-    def readouts(self, state: Floats) -> list[Floats]:
-        """Return the parts of all cosines and of all sines, over √frequencies."""
+    def reading(self, state: Floats) -> dict[str, NDArray[Any]]:
+        """Return the frequencies, and the state's cosines and sines over √frequencies."""
         root = 1 / math.sqrt(self.frequencies)
-        return [np.ascontiguousarray(state[:, wave::2]) * root for wave in (0, 1)]
+        cosines, sines = (np.ascontiguousarray(state[:, wave::2]) * root for wave in (0, 1))
+        return {"frequencies": self._query_frequencies, "cosines": cosines, "sines": sines}
 
-    def read(self, queries: Any, readouts: Sequence[Any]) -> Any:  # noqa: ANN401
+    def read(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
         """Return φ(q)·S over e^(‖y‖²/2): (heads, m, d), clipped, to (heads, m, c)."""
-        xp = array_api_compat.array_namespace(queries)
-        frequencies = self._placed.get("frequencies", queries, lambda: self._query_frequencies)
-        angles = queries @ frequencies
-        return xp.cos(angles) @ readouts[0] + xp.sin(angles) @ readouts[1]
+        xp = namespace(queries)
+        angles = queries @ arrays["frequencies"]
+        return xp.cos(angles) @ arrays["cosines"] + xp.sin(angles) @ arrays["sines"]
 
-    def query_norms(self, squared: Any) -> Any:  # noqa: ANN401
+    def query_norms(self, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return ‖φ(q)‖ = e^(‖y‖²/2), given squared lengths in units of query_norm."""
-        return array_api_compat.array_namespace(squared).exp(squared * (self.largest_logit / 2))
+        return namespace(squared).exp(squared * self.query_exponent)
 
     def describe(self) -> str:
         """Return the number of frequencies and the seed."""
@@ -215,7 +263,7 @@ class Fourier(Kernel):
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the integer frequencies."""
-        return {"frequencies": self.integer_frequencies.values.astype(np.int32)}
+        return {"frequencies": self.integer_frequencies.values.astype(_STORED)}
 
 
 def _lengths(rows: NDArray[Any]) -> Floats:

@@ -9,10 +9,9 @@ import hashlib
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-Floats = NDArray[np.float64]
+from discreet._typing import Floats
 
 _BITS = 24
 

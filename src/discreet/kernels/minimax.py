@@ -5,15 +5,18 @@ alone, so nothing rests on the exchange having converged.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.polynomial import chebyshev, polynomial
 from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._typing import Integers
+from discreet.kernels.base import MOST_FEATURES, Wanted
 from discreet.kernels.polynomial import Polynomial
 
 _EXCHANGES = 30
@@ -60,6 +63,29 @@ class Minimax(Polynomial):
             return certified_error(self.stored, self.largest_logit)
         return certified_error(best_coefficients(self.largest_logit, degree), self.largest_logit)
 
+    @classmethod
+    def offered(cls, wanted: Wanted) -> Self | None:
+        """Return the polynomial of the lowest degree that meets eps_s, if it is small enough."""
+        for degree in range(60):
+            if math.comb(wanted.dim + degree, degree) > MOST_FEATURES:
+                return None
+            kernel = cls(wanted.dim, degree=degree, **wanted.bounds)
+            if kernel.error <= wanted.eps_s:
+                return kernel
+        return None
+
+    def why_offered(self, eps_s: float) -> str:
+        """Return the degree and what it reaches."""
+        return (
+            f"a polynomial of degree {self.degree} reaches eps_s = {eps_s:g} with at most "
+            f"{MOST_FEATURES:,} features"
+        )
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the kernel with the coefficients that were stored."""
+        return cls(**parameters, stored=tuple(arrays["coefficients"].tolist()))
+
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the coefficients: another machine's linear algebra could differ in a last bit."""
         return {"coefficients": np.array(self.coefficients)}
@@ -92,7 +118,7 @@ def best_coefficients(t: float, degree: int) -> tuple[float, ...]:
         return tuple((chebyshev.cheb2poly(best) / t ** np.arange(degree + 1)).tolist())
 
 
-def _alternating_extrema(errors: NDArray[np.floating[Any]], count: int) -> NDArray[np.int64] | None:
+def _alternating_extrema(errors: NDArray[np.floating[Any]], count: int) -> Integers | None:
     """Return `count` neighbouring extrema of alternating sign, the largest among them."""
     starts = np.flatnonzero(np.diff(np.sign(errors), prepend=0.0) != 0)
     pieces = np.split(np.arange(len(errors)), starts[1:])

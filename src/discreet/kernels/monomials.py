@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from discreet._typing import Floats, Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +21,9 @@ class Step:
         powers: the exponent of that variable in the product.
     """
 
-    parents: NDArray[np.int64]
-    variables: NDArray[np.int64]
-    powers: NDArray[np.int64]
+    parents: Integers
+    variables: Integers
+    powers: Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class Monomials:
             start, before = start + prefix, prefix
 
     @cached_property
-    def exponents(self) -> NDArray[np.int64]:
+    def exponents(self) -> Integers:
         """The multi-index of each monomial, shape (r, d)."""
         block = np.zeros((1, self.dim), dtype=np.int64)
         blocks = [block]
@@ -88,7 +88,7 @@ class Monomials:
             blocks.append(block)
         return np.concatenate(blocks)
 
-    def inverse_root_factorials(self) -> list[NDArray[np.float64]]:
+    def inverse_root_factorials(self) -> list[Floats]:
         """Return √(1/α!) for the monomials of each degree."""
         factors = [np.ones(1)]
         for step in self.steps:

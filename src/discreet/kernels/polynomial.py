@@ -6,25 +6,22 @@ the same with y and the sign of c. By the multinomial theorem ‖φ'(k)‖² = �
 """
 
 import abc
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 
-import array_api_compat
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet.kernels.base import (
-    FEATURE_RADIUS,
-    KEY_RESOLUTION,
-    SHRINK,
-    Floats,
-    Kernel,
-)
+from discreet._arrays import namespace
+from discreet._typing import Array, Floats, Integers
+from discreet.kernels import sphere
+from discreet.kernels.base import FEATURE_RADIUS, KEY_RESOLUTION, SHRINK, Kernel, Wanted
 from discreet.kernels.monomials import Monomials
-from discreet.noise.entropy import Integers
 
 # More than the relative rounding error of a computed bound.
 _ROUNDING = 1 + 1e-12
@@ -104,7 +101,23 @@ class Polynomial(Kernel):
         return math.comb(self.dim + self._degree, self._degree)
 
     @property
-    def exponents(self) -> Any:  # noqa: ANN401 (NDArray[np.int64])
+    def operations(self) -> int:
+        """A product and a rounding for each feature."""
+        return 2 * self.features
+
+    def length_error(self, directions: float) -> float:
+        """Return by how much the polynomial, in place of exp, changes the length of answers."""
+        t = self.largest_logit
+        polynomial = sphere.polynomial_length(self.coefficients, t, directions)
+        return abs(polynomial - sphere.answer_length(t, directions))
+
+    @classmethod
+    def named(cls, wanted: Wanted) -> Self:
+        """Return the polynomial of the lowest degree that meets eps_s, however large it is."""
+        return cls(wanted.dim, eps_s=wanted.eps_s, **wanted.bounds)
+
+    @property
+    def exponents(self) -> Integers:
         """The multi-index of each feature, shape (r, d)."""
         return self._monomials.exponents
 
@@ -115,14 +128,12 @@ class Polynomial(Kernel):
     @property
     def bound(self) -> float:
         """√Σ|c_j|·t^j, the norm of the features at the edge of the ball."""
-        return math.sqrt(self._squared_norm(self.largest_logit)) * _ROUNDING
+        return math.sqrt(_horner(self._sizes, self.largest_logit)) * _ROUNDING
 
-    def _squared_norm(self, squared: Any) -> Any:  # noqa: ANN401 (number or array)
-        """Return Σ|c_j|·‖x‖^2j, given ‖x‖²."""
-        total = abs(self.coefficients[-1]) + 0 * squared
-        for coefficient in reversed(self.coefficients[:-1]):
-            total = total * squared + abs(coefficient)
-        return total
+    @property
+    def _sizes(self) -> list[float]:
+        """|c_j|: ‖φ'(k)‖² is this polynomial of ‖x‖², and ‖φ(q)‖² of ‖y‖²."""
+        return [abs(coefficient) for coefficient in self.coefficients]
 
     @cached_property
     def unit(self) -> float:
@@ -148,9 +159,9 @@ class Polynomial(Kernel):
             return super().least_inner
         return -math.ceil(FEATURE_RADIUS * math.sqrt(self.features))
 
-    def feature_buffer(self, rows: int) -> Floats:
-        """Return an array in which the values of one monomial lie side by side."""
-        return np.empty((self.features, rows)).T
+    def _arrange(self, memory: Floats, rows: int) -> Floats:
+        """Return memory in which the values of one monomial lie side by side."""
+        return memory.reshape(self.features, rows).T
 
     def _fill(self, integers: Integers, out: Floats) -> None:
         # An exact division by a power of two, so that no power of a coordinate overflows.
@@ -180,21 +191,23 @@ class Polynomial(Kernel):
             for degree, coefficient in enumerate(self.coefficients)
         ]
 
-    def readouts(self, state: Floats) -> list[Floats]:
-        """Return the parts of each degree, times sign(c)·√(|c|·|α|!/α!), as (heads, c, count)."""
+    def reading(self, state: Floats) -> dict[str, NDArray[Any]]:
+        """Return the state by degree, times sign(c)·√(|c|·|α|!/α!), and how monomials are made."""
         roots = self._monomials.inverse_root_factorials()
         parts = np.split(state, np.cumsum([len(root) for root in roots])[:-1], axis=1)
-        return [
-            np.ascontiguousarray((part * root[:, None]).swapaxes(1, 2))
-            * math.copysign(math.sqrt(abs(c) * math.factorial(degree)), c)
-            for degree, (part, root, c) in enumerate(
-                zip(parts, roots, self.coefficients, strict=True)
+        arrays: dict[str, NDArray[Any]] = {"sizes": np.array(self._sizes)}
+        for degree, (part, root, c) in enumerate(zip(parts, roots, self.coefficients, strict=True)):
+            factor = math.copysign(math.sqrt(abs(c) * math.factorial(degree)), c)
+            arrays[f"degree_{degree}"] = (
+                np.ascontiguousarray((part * root[:, None]).swapaxes(1, 2)) * factor
             )
-        ]
+        for degree, step in itertools.islice(enumerate(self._monomials.steps, start=1), 1, None):
+            arrays |= {f"parents_{degree}": step.parents, f"variables_{degree}": step.variables}
+        return arrays
 
-    def read(self, queries: Any, readouts: Sequence[Any]) -> Any:  # noqa: ANN401
+    def read(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
         """Return φ(q)·S: (heads, m, d), clipped, to (heads, m, c)."""
-        xp = array_api_compat.array_namespace(queries)
+        xp = namespace(queries)
         heads, count, dim = queries.shape
         # Side by side for each coordinate: a parent is then copied as one piece, which is several
         # times faster than a gather along the last axis.
@@ -202,29 +215,22 @@ class Polynomial(Kernel):
             xp.permute_dims(queries * self._query_factor, (2, 0, 1)), (dim * heads * count,)
         )
         columns = block = xp.reshape(turned, (dim, heads * count))
-        total = readouts[0]
-        for degree, readout in enumerate(readouts[1:], start=1):
+        total = arrays["degree_0"]
+        for degree in range(1, self._degree + 1):
             if degree > 1:
-                parents, variables = self._indices(degree, columns)
+                parents, variables = arrays[f"parents_{degree}"], arrays[f"variables_{degree}"]
                 block = xp.take(block, parents, axis=0) * xp.take(columns, variables, axis=0)
             by_head = xp.reshape(block, (block.shape[0], heads, count))
-            total = total + readout @ xp.permute_dims(by_head, (1, 0, 2))
-        if len(readouts) == 1:  # a constant, the same for every query
+            total = total + arrays[f"degree_{degree}"] @ xp.permute_dims(by_head, (1, 0, 2))
+        if self._degree == 0:  # a constant, the same for every query
             total = xp.broadcast_to(total, (heads, total.shape[1], count))
         return xp.permute_dims(total, (0, 2, 1))
 
-    def _indices(self, degree: int, like: Any) -> tuple[Any, Any]:  # noqa: ANN401
-        """Return the parents and variables of the monomials of one degree, where `like` lives."""
-        step = self._monomials.steps[degree - 1]
-        return (
-            self._placed.get(f"parents {degree}", like, lambda: step.parents),
-            self._placed.get(f"variables {degree}", like, lambda: step.variables),
-        )
-
-    def query_norms(self, squared: Any) -> Any:  # noqa: ANN401
+    def query_norms(self, squared: Array, arrays: Mapping[str, Array]) -> Array:
         """Return ‖φ(q)‖ = √Σ|c_j|·‖y‖^2j, given squared lengths in units of query_norm."""
-        total = self._squared_norm(squared * self.largest_logit)
-        return array_api_compat.array_namespace(total).sqrt(total)
+        sizes = [arrays["sizes"][degree] for degree in range(self._degree + 1)]
+        total = _horner(sizes, squared * self.largest_logit)
+        return namespace(squared).sqrt(total)
 
     def describe(self) -> str:
         """Return the kind, degree and number of features."""
@@ -233,3 +239,11 @@ class Polynomial(Kernel):
     def parameters(self) -> dict[str, object]:
         """Return the numbers that make the same kernel again."""
         return {**super().parameters(), "degree": self.degree}
+
+
+def _horner(terms: list[Any], at: Array) -> Array:
+    """Return Σ terms_j·at^j, for a number or an array."""
+    total = terms[-1] + 0 * at
+    for term in reversed(terms[:-1]):
+        total = total * at + term
+    return total

@@ -8,13 +8,13 @@ import itertools
 import math
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import array_api_compat
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
 from discreet.kernels.polynomial import Polynomial
 from discreet.noise.exact import exp_bounds
@@ -61,6 +61,11 @@ class Taylor(Polynomial):
         )
 
     @property
+    def takes_signed_keys(self) -> bool:
+        """Not if the error was certified for coordinates that are at least zero."""
+        return not self.nonnegative
+
+    @property
     def coefficients(self) -> tuple[float, ...]:
         """1/j! for each degree j."""
         return tuple(1 / math.factorial(j) for j in range(self._degree + 1))
@@ -73,7 +78,7 @@ class Taylor(Polynomial):
         ends = [t] if self.nonnegative else [t, -t]
         return max(_relative_error_at(end, degree) for end in ends)
 
-    def __call__(self, rows: Any) -> Any:  # noqa: ANN401 (any array of the array API)
+    def __call__(self, rows: Array) -> Array:
         """Return P(x) for each row, in floating point: the paper's map, the same for both sides.
 
         Args:
@@ -100,7 +105,7 @@ class Taylor(Polynomial):
             blocks.append(block)
         return xp.concat(blocks, axis=-1)
 
-    def feature_bounds(self, upper: float) -> NDArray[np.float64]:
+    def feature_bounds(self, upper: float) -> Floats:
         """Return Γ_α = P(upper, ..., upper)_α, the exact range of each feature on [0, upper]^d."""
         upper = _validate.real("upper", upper, above=0)
         return np.asarray(self(np.full(self.dim, upper)))

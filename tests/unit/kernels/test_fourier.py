@@ -53,7 +53,7 @@ def test_the_error_is_the_standard_deviation_over_seeds():
         kernel = Fourier(32, frequencies=32, seed=seed, **BOUNDS)
         mapped = kernel.key_features(key[None])
         growth = np.exp(kernel.largest_logit / 2)
-        basis = kernel.read(query[None, None], kernel.readouts(np.eye(64)[None]))[0] * growth
+        basis = kernel.read(query[None, None], kernel.reading(np.eye(64)[None]))[0] * growth
         weights.append(float(basis[0] @ mapped.features[0] * mapped.weights[0] / kernel.unit))
     largest = np.exp(kernel.largest_logit)
     assert np.mean(weights) == pytest.approx(np.exp(2 * key @ query), abs=0.03 * largest)
@@ -87,3 +87,44 @@ def test_stored_frequencies_are_checked():
             Fourier(3, frequencies=4, stored=IntegerFrequencies(bad, 40), **BOUNDS)
     with pytest.raises(InvalidInput, match="turn_bits"):
         Fourier(3, frequencies=4, stored=IntegerFrequencies(values, 99), **BOUNDS)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 63, 64, 1000])
+def test_exp_gives_the_same_bits_at_any_position_of_numbers_that_lie_side_by_side(length):
+    """What the weights of keys rely on, and what a reversed view would not give."""
+    arguments = -np.random.default_rng(0).exponential(3.0, 5_000)
+    together = np.exp(arguments)
+    for start in range(0, 4_000, 131):
+        alone = np.exp(arguments[start : start + length])
+        assert np.array_equal(alone, together[start : start + length])
+    memory = np.empty(5_001 * 8 + 1, dtype=np.uint8)[1 : 1 + 8 * 5_000].view(np.float64)
+    memory[:] = arguments  # not aligned to eight bytes
+    assert np.array_equal(np.exp(memory), together)
+
+
+def test_frequencies_that_a_file_would_wrap_are_refused():
+    bounds = BOUNDS | {"key_norm": 1.0}
+    plain = Fourier(2, frequencies=2, **bounds)
+    fits = IntegerFrequencies(np.array([[2**29, 0], [0, -(2**29)]]), 40)
+    assert Fourier(2, frequencies=2, stored=fits, **bounds).features == plain.features
+    # A key bound just above a power of two has the coarsest lattice, and room for 32 bits.
+    bounds["key_norm"] = 1.0 + 2**-40
+    stored = IntegerFrequencies(np.array([[2**31, 0], [0, 1]]), 40)
+    with pytest.raises(InvalidInput, match="32 bits"):
+        Fourier(2, frequencies=2, stored=stored, **bounds)
+
+
+def test_frequencies_whose_angles_would_wrap_are_refused():
+    """At the coarsest resolution of angles, one addition rounds only half as long projections."""
+    for turn_bits, longest in ((12, 2**29), (13, 2**30)):
+        for length, refused in ((longest, False), (longest + 1, True)):
+            stored = IntegerFrequencies(np.array([[length, 0]]), turn_bits)
+            if refused:
+                with pytest.raises(InvalidInput, match="exact"):
+                    Fourier(2, frequencies=1, stored=stored, **BOUNDS)
+                continue
+            kernel = Fourier(2, frequencies=1, stored=stored, **BOUNDS)
+            keys = np.array([[1.0, 0.0], [-1.0, 0.0], [0.25, 0.0], [3 / 2**22, 0.0]])
+            angles = np.rint(keys[:, 0] * 2**22) * length / 2**turn_bits * 2 * np.pi
+            expected = np.cos(angles) * np.sqrt(2**32 - 2**17)
+            np.testing.assert_allclose(kernel.key_features(keys).features[:, 0], expected, atol=120)

@@ -81,7 +81,7 @@ def test_a_negative_coefficient_is_carried_by_the_query():
     kernel = Minimax(2, degree=2, scale=1.0, key_norm=1.0, query_norm=1.0, stored=(1.0, 0.9, -0.2))
     rows = np.array([[0.6, 0.3], [-0.2, 0.7]])
     features = kernel.key_features(rows).features / kernel.unit
-    basis = kernel.read(rows[None], kernel.readouts(np.eye(kernel.features)[None]))[0]
+    basis = kernel.read(rows[None], kernel.reading(np.eye(kernel.features)[None]))[0]
     logits = rows @ rows.T
     np.testing.assert_allclose(basis @ features.T, 1 + 0.9 * logits - 0.2 * logits**2, atol=1e-3)
     assert kernel.least_inner < -(2**31)

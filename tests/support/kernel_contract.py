@@ -1,0 +1,213 @@
+"""One suite for every feature map: what the memory's proof relies on, and what answers rely on."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from data import unit_rows
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import discreet
+from discreet.kernels import FEATURE_RADIUS, registry
+
+
+def sized_keys(kernel, count=200, seed=0):
+    """Keys of all lengths: inside, on and outside the bound."""
+    rng = np.random.default_rng(seed)
+    lengths = kernel.key_norm * rng.choice([0, 1e-9, 0.5, 1, 1, 1.0000001, 7, 1e30], (count, 1))
+    return unit_rows(count, kernel.dim, seed=seed) * lengths
+
+
+def query_features(kernel, queries):
+    """φ(q), in the order of the state's features."""
+    clipped, squared = kernel.clip_queries(queries)
+    growth = np.exp(squared * kernel.query_exponent)
+    return kernel.read(clipped[None], everything(kernel))[0] * growth
+
+
+def everything(kernel):
+    """What reads a state that gives back each feature."""
+    return kernel.reading(np.eye(kernel.features)[None])
+
+
+def in_torch(arrays):
+    """The same in torch."""
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def key_features(kernel, keys):
+    mapped = kernel.key_features(keys)
+    weights = 1.0 if mapped.weights is None else mapped.weights[:, None]
+    return mapped.features * weights / kernel.unit
+
+
+class KernelContract:
+    """The suite. A subclass has a fixture `kernel`, of scope class or wider."""
+
+    def test_integer_features_are_integers_within_the_radius(self, kernel):
+        features = kernel.key_features(sized_keys(kernel)).features
+        exact = [[int(value) for value in row] for row in features]
+        assert all(int(value) == value for value in features.ravel())
+        norms = [sum(value**2 for value in row) for row in exact]
+        assert max(norms) <= FEATURE_RADIUS**2
+        assert max(norms) >= 0.98 * FEATURE_RADIUS**2 or kernel.features < 8
+        assert np.abs(features).max() <= kernel.entry_bound
+
+    @given(data=st.data())
+    def test_no_key_exceeds_the_radius(self, kernel, data):
+        keys = data.draw(
+            hnp.arrays(
+                np.float64,
+                (3, kernel.dim),
+                elements=st.floats(allow_nan=False, allow_infinity=False),
+            )
+        )
+        mapped = kernel.key_features(keys)
+        assert all(sum(int(v) ** 2 for v in row) <= FEATURE_RADIUS**2 for row in mapped.features)
+        if mapped.weights is not None:
+            assert np.all((mapped.weights >= 0) & (mapped.weights <= 1))
+
+    def test_a_row_has_the_same_features_alone_in_any_batch_and_at_any_position(self, kernel):
+        keys = sized_keys(kernel, 300)
+        together = kernel.key_features(keys)
+        order = np.random.default_rng(1).permutation(300)
+        buffer = np.empty(400 * kernel.features)
+        shuffled = kernel.key_features(keys[order], out=buffer)
+        for row in range(0, 300, 7):
+            alone = kernel.key_features(keys[row : row + 1])
+            here = int(np.flatnonzero(order == row)[0])
+            assert np.array_equal(alone.features[0], together.features[row])
+            assert np.array_equal(alone.features[0], shuffled.features[here])
+            if alone.weights is not None:
+                assert alone.weights[0] == together.weights[row] == shuffled.weights[here]
+
+    def test_a_row_has_the_same_features_in_any_memory_order(self, kernel):
+        keys = sized_keys(kernel, 50)
+        plain = kernel.key_features(keys)
+        for other in (np.asfortranarray(keys), np.repeat(keys, 2, axis=0)[::2], keys[::-1][::-1]):
+            assert np.array_equal(kernel.key_features(other).features, plain.features)
+
+    def test_inner_products_approximate_exp_within_the_error(self, kernel):
+        keys = unit_rows(60, kernel.dim, seed=1) * kernel.key_norm
+        keys[::3] *= 0.3
+        queries = unit_rows(50, kernel.dim, seed=2) * kernel.query_norm
+        queries[::3] *= 0.2
+        weights = query_features(kernel, queries) @ key_features(kernel, keys).T
+        truth = np.exp(kernel.scale * queries @ keys.T)
+        largest = math.exp(kernel.largest_logit)
+        if kernel.weight_error:
+            assert np.sqrt(np.mean((weights - truth) ** 2)) <= 1.5 * kernel.error * largest
+        elif math.isfinite(kernel.error):
+            rounding = largest * math.sqrt(kernel.features) / FEATURE_RADIUS
+            assert np.all(np.abs(weights - truth) <= kernel.error * truth + rounding)
+
+    def test_query_norms_are_those_of_the_features_and_the_bound_is_reached(self, kernel):
+        queries = unit_rows(20, kernel.dim, seed=3) * kernel.query_norm
+        queries[::2] *= 0.4
+        features = query_features(kernel, queries)
+        _, squared = kernel.clip_queries(queries)
+        np.testing.assert_allclose(
+            np.linalg.norm(features, axis=1),
+            kernel.query_norms(squared, everything(kernel))[:, 0],
+            rtol=1e-12,
+        )
+        longest = kernel.query_norms(np.ones((1, 1)), everything(kernel))
+        assert longest[0, 0] == pytest.approx(kernel.bound, rel=1e-11)
+
+    def test_keys_and_queries_are_balanced(self, kernel):
+        """The longest key has features as long as the longest query, whatever the bounds."""
+        keys = unit_rows(50, kernel.dim) * kernel.key_norm
+        longest = np.linalg.norm(key_features(kernel, keys), axis=1).max()
+        assert longest == pytest.approx(kernel.bound, rel=0.05)
+
+    def test_long_queries_are_clipped(self, kernel):
+        queries = unit_rows(5, kernel.dim) * kernel.query_norm
+        inside, _ = kernel.clip_queries(queries)
+        for factor in (1.5, 1e30, 1e160, 1e300):
+            clipped, squared = kernel.clip_queries(queries * factor)
+            np.testing.assert_allclose(clipped, inside, rtol=1e-12)
+            np.testing.assert_allclose(squared, 1.0)
+
+    def test_torch_answers_like_numpy(self, kernel):
+        queries = unit_rows(9, kernel.dim) * kernel.query_norm * 1.3
+        clipped, squared = kernel.clip_queries(torch.from_numpy(queries))
+        arrays = in_torch(everything(kernel))
+        theirs = kernel.read(clipped[None], arrays)
+        ours = kernel.read(kernel.clip_queries(queries)[0][None], everything(kernel))
+        np.testing.assert_allclose(theirs.numpy(), ours, rtol=1e-12, atol=1e-14)
+        assert theirs.dtype == torch.float64
+        np.testing.assert_allclose(
+            kernel.query_norms(squared, arrays).numpy(),
+            kernel.query_norms(squared.numpy(), everything(kernel)),
+            rtol=1e-12,
+        )
+
+    def test_the_inner_product_of_two_keys_is_at_least_what_is_claimed(self, kernel):
+        keys = unit_rows(200, kernel.dim, seed=5) * kernel.key_norm
+        keys = np.concatenate([keys, -keys])  # opposite keys have the least
+        features = kernel.key_features(keys).features
+        assert (features @ features.T).min() >= kernel.least_inner
+
+    def test_kernels_with_the_same_settings_are_equal_and_pickle(self, kernel):
+        again = pickle.loads(pickle.dumps(kernel))
+        assert again == kernel
+        keys = sized_keys(kernel, 5)
+        assert np.array_equal(again.key_features(keys).features, kernel.key_features(keys).features)
+
+    def test_queries_are_differentiated_where_they_are_clipped_and_where_not(self, kernel):
+        if kernel.features == 1:
+            return  # a constant has no gradient
+        arrays = in_torch(everything(kernel))
+        queries = (
+            unit_rows(4, kernel.dim) * kernel.query_norm * np.array([[0.5], [1.0], [1.5], [9.0]])
+        )
+        given = torch.from_numpy(queries).requires_grad_()
+        assert torch.autograd.gradcheck(
+            lambda some: kernel.read(kernel.clip_queries(some)[0][None], arrays),
+            (given,),
+            eps=1e-6 * kernel.query_norm,
+            rtol=1e-3,
+            atol=1e-4 * kernel.bound / kernel.query_norm,
+        )
+
+    def test_what_a_file_keeps_makes_the_same_kernel_again(self, kernel):
+        again = registry.restore(kernel.parameters(), kernel.arrays())
+        assert type(again) is type(kernel)
+        assert again.describe() == kernel.describe()
+        assert (again.bound, again.unit, again.error) == (kernel.bound, kernel.unit, kernel.error)
+        keys = sized_keys(kernel, 20)
+        assert np.array_equal(again.key_features(keys).features, kernel.key_features(keys).features)
+        for name, array in kernel.arrays().items():
+            assert np.array_equal(again.arrays()[name], array)
+
+    def test_it_says_what_it_costs_and_how_it_errs(self, kernel):
+        assert kernel.operations >= kernel.features
+        assert 0 <= kernel.weight_error <= 1
+        assert kernel.length_error(float(kernel.dim)) >= 0
+        assert kernel.kind in kernel.describe().lower()
+        assert kernel.error_meaning
+        assert kernel.why_offered(0.05)
+
+    def test_a_memory_of_it_is_built_saved_loaded_planned_and_described(self, kernel, tmp_path):
+        if not kernel.takes_signed_keys:
+            return
+        rng = np.random.default_rng(0)
+        keys = unit_rows(2, 30, kernel.dim) * kernel.key_norm
+        memory = discreet.build(
+            keys, rng.uniform(-0.5, 0.5, (2, 30, 3)), epsilon=1.0, delta=1e-6, kernel=kernel
+        )
+        memory.save(tmp_path / "memory.safetensors")
+        again = discreet.load(tmp_path / "memory.safetensors")
+        queries = unit_rows(2, 5, kernel.dim, seed=3) * kernel.query_norm
+        assert np.array_equal(again.attend(queries), memory.attend(queries))
+        assert kernel.describe() in str(memory.card)
+        assert memory.card.to_dict() == again.card.to_dict()
+        plan = discreet.plan(
+            rows=1000, key_dim=kernel.dim, value_dim=3, epsilon=1.0, delta=1e-6, kernel=kernel
+        )
+        assert kernel.describe() in str(plan)
+        assert plan.stderr > 0
