@@ -118,8 +118,9 @@ def plain_build(
         state[0] += part.sum(0)
         state[1 : DIM + 1] += columns @ part
         state[DIM + 1 :] += (columns[parents] * columns[variables]) @ part
-    ones = kernel.readouts(np.ones((1, kernel.features, 1)))
-    return state * torch.from_numpy(np.concatenate([part[0, 0] for part in ones])).float()[:, None]
+    ones = kernel.reading(np.ones((1, kernel.features, 1)))
+    weights = np.concatenate([ones[f"degree_{degree}"][0, 0] for degree in range(3)])
+    return state * torch.from_numpy(weights).float()[:, None]
 
 
 def builds(counts: list[int]) -> list[dict[str, float]]:
@@ -153,7 +154,7 @@ def check_same_state(
     """Stop unless the plain build adds up the same features as ours."""
     quiet = discreet.build(keys, values, **SPEND, kernel=kernel, entropy=Silent()).released
     ours = quiet.state[0].T * quiet.layout.real_unit
-    grown = np.exp(kernel.largest_logit / 2) if isinstance(kernel, Fourier) else 1.0
+    grown = np.exp(kernel.query_exponent)
     gap = np.linalg.norm(ours - state.numpy() * grown) / np.linalg.norm(ours)
     if gap > 0.01:
         raise SystemExit(f"The two builds differ by {gap:.1%}: no ratio is reported.")

@@ -20,10 +20,11 @@ from discreet.privacy import Guarantee, Neighbours, Privacy
 
 if TYPE_CHECKING:
     from discreet import accounting, kernels, memory, noise, paper, testing
-    from discreet.memory import Memory, build, build_many, combine, load, plan
+    from discreet.memory import Builder, Memory, build, build_many, combine, load, plan
 
 __all__ = [
     "BudgetExceeded",
+    "Builder",
     "CorruptRelease",
     "DiscreetError",
     "Guarantee",
@@ -48,7 +49,7 @@ __all__ = [
 ]
 
 _ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "testing")
-_FROM_MEMORY = ("Memory", "build", "build_many", "combine", "load", "plan")
+_FROM_MEMORY = ("Builder", "Memory", "build", "build_many", "combine", "load", "plan")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module, a class or a function)

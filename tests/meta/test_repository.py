@@ -94,6 +94,7 @@ def test_the_core_is_light():
         "rich",
         "safetensors",
         "scipy",
+        "threadpoolctl",
         "typer",
     }
     extras = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from discreet.kernels import Fourier, Minimax, Taylor
-from discreet.memory import Joint, Layout, Partial, Table, Unit, records
+from discreet.memory import Layout, Partial, Settings, Table, Unit, records
 from discreet.privacy import Neighbours, Privacy
 
 BOUNDS = {"scale": 1.5, "key_norm": 2.0, "query_norm": 0.5}
@@ -41,8 +41,8 @@ def layout(kernel, *, heads=(), tau=0.7, value_norm=1.3, resolution=14):
     )
 
 
-def joint(layouts, neighbours, unit=Unit.ROW, group_rows=1.0):
-    return Joint(
+def settings_of(layouts, neighbours, unit=Unit.ROW, group_rows=1.0):
+    return Settings(
         layouts=tuple(layouts),
         privacy=Privacy(1.0, 1e-6, neighbours),
         unit=unit,
@@ -81,7 +81,7 @@ def drawn_rows(layers, heads, count):
 @given(data=st.data())
 def test_one_row_moves_the_state_by_at_most_the_claim(kernel, neighbours, tau, data):
     each = layout(kernel, heads=(2,), tau=tau)
-    both = joint([each, layout(KERNELS["minimax"], heads=(2,))], neighbours)
+    both = settings_of([each, layout(KERNELS["minimax"], heads=(2,))], neighbours)
     rows = data.draw(drawn_rows(2, 2, 4))
     at = data.draw(st.integers(0, 3))
     if neighbours is Neighbours.ADD_REMOVE:
@@ -98,7 +98,7 @@ def test_one_row_moves_the_state_by_at_most_the_claim(kernel, neighbours, tau, d
 @settings(max_examples=40)
 @given(data=st.data())
 def test_one_record_moves_the_state_by_at_most_the_claim(neighbours, group_rows, data):
-    both = joint(
+    both = settings_of(
         [layout(KERNELS["fourier"], heads=(2,)), layout(KERNELS["taylor"], heads=(2,))],
         neighbours,
         Unit.RECORD,
@@ -123,7 +123,7 @@ def test_one_record_moves_the_state_by_at_most_the_claim(neighbours, group_rows,
 @pytest.mark.parametrize("same", [True, False])
 def test_long_records_are_clipped_exactly_and_not_more_than_needed(size, same):
     each = layout(KERNELS["minimax"], resolution=18)
-    both = joint([each], Neighbours.ADD_REMOVE, Unit.RECORD)
+    both = settings_of([each], Neighbours.ADD_REMOVE, Unit.RECORD)
     rows = np.random.default_rng(size).normal(size=(1, 1, size, 4))
     if same:
         rows[:] = [1.0, 1.0, 0.9, 0.9]
@@ -139,7 +139,7 @@ def test_long_records_are_clipped_exactly_and_not_more_than_needed(size, same):
 @pytest.mark.parametrize("kernel", ["taylor", "minimax"])
 def test_replaced_rows_reach_the_bound(kernel):
     """Same key at the edge of the ball, opposite values: τ cancels, the values double."""
-    both = joint([layout(KERNELS[kernel], heads=(3,))], Neighbours.REPLACE)
+    both = settings_of([layout(KERNELS[kernel], heads=(3,))], Neighbours.REPLACE)
     key = unit_rows(1, 2)[0] * 2.0
     value = unit_rows(1, 2, seed=1)[0] * 1.3
     rows = np.array([[*key, *value], [*key, *-value]])
@@ -149,7 +149,7 @@ def test_replaced_rows_reach_the_bound(kernel):
 
 
 def test_replaced_rows_reach_the_bound_of_fourier_where_tau_is_small():
-    both = joint([layout(KERNELS["fourier"], tau=0.13)], Neighbours.REPLACE)
+    both = settings_of([layout(KERNELS["fourier"], tau=0.13)], Neighbours.REPLACE)
     row = np.array([2.0, 0.0, 1.3, 0.0])
     one, other = (
         states(np.array(each).reshape(1, 1, 1, 4), both) for each in (row, row * [1, 1, -1, -1])
@@ -160,7 +160,7 @@ def test_replaced_rows_reach_the_bound_of_fourier_where_tau_is_small():
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_an_added_row_reaches_the_bound(kernel):
-    both = joint([layout(kernel, heads=(2,), resolution=18)], Neighbours.ADD_REMOVE)
+    both = settings_of([layout(kernel, heads=(2,), resolution=18)], Neighbours.ADD_REMOVE)
     rows = np.tile([2.0, 0.0, 0.0, 1.3], (1, 2, 1, 1))
     moved, claim = distance(
         states(rows, both), states(rows[:, :, :0], both), both, Neighbours.ADD_REMOVE
@@ -193,7 +193,7 @@ def test_norms_of_short_records_are_exact(data):
     large = st.sampled_from([2**16, 2**16 - 1, -(2**16), 65_521, 65_519, 1, 0])
     features = data.draw(hnp.arrays(np.int64, (2, 3, size, 1), elements=large))
     flat = features.reshape(2, 3 * size, 1).astype(float)
-    norms = records._squared_norms(records._gram(flat, size), weighed.astype(float))
+    norms = records._squared_norms(records.gram(flat, size), weighed.astype(float))
     for record in range(3):
         exact = 0
         for head in range(2):
@@ -207,7 +207,7 @@ def test_a_record_of_cancelling_rows_is_clipped():
     kernel = Taylor(4, degree=1, scale=1.0, key_norm=1.0, query_norm=1.0)
     each = Layout(kernel=kernel, heads=(), value_dim=1, value_norm=1.0, tau=1e-3, resolution=12)
     for group_rows in (1e-3, 3e-3, 1e-2, 1.0):
-        both = joint([each], Neighbours.ADD_REMOVE, Unit.RECORD, group_rows)
+        both = settings_of([each], Neighbours.ADD_REMOVE, Unit.RECORD, group_rows)
         for seed in range(6):
             rng = np.random.default_rng(seed)
             keys = rng.normal(size=4) + 0.01 * rng.normal(size=(128, 4))

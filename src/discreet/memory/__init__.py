@@ -1,33 +1,41 @@
 """The memory: private attention at the noise of a single query.
 
-Follow a row through the files: `building` (the front door) → `rows` (reading) → `layout` (bounds
-and lattice) → `partial` and `records` (exact sums) → `release` (noise, once) → `memory` (answers).
-`settings`, `temperature` and `joint` hold what is public, `planning` predicts, `card` and `file`
-describe and keep a release; `comparison` and `oracle` are for the owner's eyes.
+Follow a row through the files: `building` (the front door) → `builder` → `rows` (reading) →
+`adder` with `layout` (bounds and lattice), `records` and `workers` (exact sums) → `release` (noise,
+once) → `file`. A query goes through `memory` (the door) → `queries` (shapes) → `reader` (answers).
+`options`, `settings` and `temperature` hold what is public, `planning` predicts, `card` describes;
+`partial` and `sealing` are exact sums that travel; `comparison` and `oracle` are for the owner's
+eyes.
 """
 
-from discreet.memory.building import build, build_many, combine, load
+from discreet.accounting import combine
+from discreet.memory.builder import Builder
+from discreet.memory.building import build, build_many, load
 from discreet.memory.card import Card
 from discreet.memory.comparison import Comparison, compare
-from discreet.memory.joint import Joint, Unit
 from discreet.memory.layout import Layout
 from discreet.memory.memory import Memory
+from discreet.memory.options import Options
 from discreet.memory.partial import Partial
 from discreet.memory.planning import Plan, plan
+from discreet.memory.reader import Reader
 from discreet.memory.release import Released, release
 from discreet.memory.rows import Table
-from discreet.memory.settings import Options, Shape, settle
+from discreet.memory.sealing import new_key
+from discreet.memory.settings import Settings, Shape, Unit, settle
 
 __all__ = [
+    "Builder",
     "Card",
     "Comparison",
-    "Joint",
     "Layout",
     "Memory",
     "Options",
     "Partial",
     "Plan",
+    "Reader",
     "Released",
+    "Settings",
     "Shape",
     "Table",
     "Unit",
@@ -36,6 +44,7 @@ __all__ = [
     "combine",
     "compare",
     "load",
+    "new_key",
     "plan",
     "release",
     "settle",

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from discreet.memory.release import NOT_PRIVATE, Released
+from discreet.memory.release import Released
 from discreet.memory.settings import CLEAR
-from discreet.privacy import Neighbours
+from discreet.privacy import NOT_PRIVATE, Neighbours
 
 
 @dataclass(frozen=True)

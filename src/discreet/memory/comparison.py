@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._typing import Floats
 from discreet.errors import InvalidInput
-from discreet.kernels.base import Floats
 from discreet.memory.memory import Memory
 from discreet.memory.planning import WITHIN
 from discreet.memory.progress import Advance, progress_bar

@@ -9,9 +9,8 @@ import json
 import math
 import os
 import re
-import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,14 @@ from safetensors import numpy as safetensors
 
 from discreet import accounting
 from discreet._files import whole_file
+from discreet._warn import warn
+from discreet.accounting import Receipt
 from discreet.errors import CorruptRelease, DiscreetError, NotPrivateWarning
-from discreet.kernels import Fourier, Kernel, Minimax, Taylor
-from discreet.kernels.fourier import IntegerFrequencies
 from discreet.memory.card import Card
-from discreet.memory.joint import Unit, unit_sensitivity
 from discreet.memory.layout import Layout
 from discreet.memory.release import Released
-from discreet.privacy import Guarantee
+from discreet.memory.settings import Unit, unit_sensitivity
+from discreet.privacy import NOT_PRIVATE, Guarantee
 
 FORMAT = "discreet-memory"
 FORMAT_VERSION = "1"
@@ -53,10 +52,9 @@ def load(path: str | os.PathLike[str]) -> Released:
     except CorruptRelease as error:
         raise CorruptRelease(f"{os.fspath(path)}: {error}") from None
     if not released.private:
-        warnings.warn(
-            f"{os.fspath(path)} is NOT PRIVATE: its noise came from {released.source}.",
+        warn(
+            f"{os.fspath(path)} is {NOT_PRIVATE}: its noise came from {released.source}.",
             NotPrivateWarning,
-            stacklevel=3,
         )
     return released
 
@@ -110,14 +108,8 @@ def from_bytes(data: bytes) -> Released:
 
 def _settings(released: Released) -> dict[str, object]:
     """Return the numbers that, with the tensors, make the same release again."""
-    layout = released.layout
     return {
-        "kernel": layout.kernel.parameters(),
-        "heads": list(layout.heads),
-        "value_dim": layout.value_dim,
-        "value_norm": layout.value_norm,
-        "tau": layout.tau,
-        "resolution": layout.resolution,
+        **released.layout.parameters(),
         "guarantee": asdict(released.guarantee),
         "mechanism": asdict(released.mechanism),
         "sigma": released.sigma,
@@ -132,14 +124,7 @@ def _settings(released: Released) -> dict[str, object]:
 
 
 def _restore(settings: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Released:
-    layout = Layout(
-        kernel=_kernel(settings["kernel"], tensors),
-        heads=tuple(settings["heads"]),
-        value_dim=settings["value_dim"],
-        value_norm=settings["value_norm"],
-        tau=settings["tau"],
-        resolution=settings["resolution"],
-    )
+    layout = Layout.restore(settings, tensors)
     if not all(str(settings[name]).isprintable() for name in ("source", "release", "version")):
         raise CorruptRelease("Expected texts that can be printed.")
     state = tensors["state"]
@@ -153,21 +138,26 @@ def _restore(settings: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> R
         state=state,
         layout=layout,
         guarantee=guarantee,
-        mechanism=mechanism,
+        receipt=_receipt(guarantee, mechanism, settings),
         **{
-            name: settings[name]
-            for name in (
-                "sigma",
-                "source",
-                "private",
-                "group_rows",
-                "rows",
-                "rows_hint",
-                "release",
-                "version",
-            )
+            name: settings[name] for name in ("sigma", "group_rows", "rows", "rows_hint", "version")
         },
     )
+
+
+def _receipt(
+    guarantee: Guarantee, mechanism: accounting.Gaussian, settings: dict[str, Any]
+) -> Receipt:
+    made = Receipt(
+        id=settings["release"],
+        mechanisms=((mechanism, 1),),
+        neighbours=guarantee.neighbours,
+        unit=guarantee.unit,
+        scope=guarantee.scope,
+        source=settings["source"],
+        private=settings["private"],
+    )
+    return replace(made, scope=guarantee.scope.removeprefix(made.mark))
 
 
 def _check_claims(
@@ -179,31 +169,12 @@ def _check_claims(
     )
     fits = (
         mechanism.neighbours is guarantee.neighbours
+        and mechanism.sensitivity >= math.sqrt(layout.head_count) * (1 - 1e-12)
         and math.isclose(settings["sigma"], mechanism.sigma * sensitivity, rel_tol=1e-9)
         and mechanism.epsilon_at(guarantee.delta) <= guarantee.epsilon * (1 + 1e-9)
     )
     if not fits:
         raise CorruptRelease("Expected the noise to be what the guarantee needs.")
-
-
-def _kernel(parameters: dict[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Kernel:
-    given = dict(parameters)
-    kind = given.pop("kind")
-    rows = tensors["state"].shape[-1]
-    if kind == Fourier.kind:
-        values = tensors["frequencies"].astype(np.int64)
-        stored = IntegerFrequencies(values, given.pop("turn_bits"))
-        return Fourier(**given, stored=stored)
-    # Before anything is computed: a forged degree must not cost more than the file is long.
-    dim, degree = given["dim"], given["degree"]
-    small = 0 <= degree < 200 and (degree == 0 or 1 <= dim < rows)
-    if not small or math.comb(dim + degree, degree) != rows:
-        raise CorruptRelease("Expected the state to have the shape that its settings say.")
-    if kind == Minimax.kind:
-        return Minimax(**given, stored=tuple(tensors["coefficients"].tolist()))
-    if kind == Taylor.kind:
-        return Taylor(**given)
-    raise CorruptRelease(f"Expected a known kernel, got {kind!r}.")
 
 
 def _json(value: object) -> str:

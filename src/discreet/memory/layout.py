@@ -6,15 +6,18 @@ bounded exactly, so the norm of a contribution is, too: no rounding slack is lef
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._typing import Floats
 from discreet.errors import InvalidInput
-from discreet.kernels import FEATURE_RADIUS, Kernel
-from discreet.kernels.base import Floats
+from discreet.kernels import FEATURE_RADIUS, Kernel, registry
 from discreet.noise import Lattice
 from discreet.privacy import Neighbours
 
@@ -49,9 +52,9 @@ class Layout:
     resolution: int
 
     def __post_init__(self) -> None:
-        _validate.instance("kernel", self.kernel, Kernel)
+        registry.check_registered(self.kernel)
         self.kernel.check_integers()
-        if getattr(self.kernel, "nonnegative", False):
+        if not self.kernel.takes_signed_keys:
             _validate.reject("kernel.nonnegative", value=True, wanted="False: keys are not checked")
         set_ = object.__setattr__
         set_(self, "value_dim", _validate.whole("value_dim", self.value_dim, at_least=1))
@@ -127,6 +130,26 @@ class Layout:
         opposite = max(features * (values - tau), -self.kernel.least_inner * (values + tau))
         return math.sqrt(2 * features * (values + tau) + 2 * opposite) * _ROUNDING
 
+    def parameters(self) -> dict[str, object]:
+        """Return the numbers that, with the kernel's arrays, make the same layout again."""
+        return {
+            "kernel": self.kernel.parameters(),
+            "heads": list(self.heads),
+            "value_dim": self.value_dim,
+            "value_norm": self.value_norm,
+            "tau": self.tau,
+            "resolution": self.resolution,
+        }
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Layout":
+        """Return the layout with these `parameters`, and these arrays of its kernel."""
+        return cls(
+            kernel=registry.restore(parameters["kernel"], arrays),
+            heads=tuple(parameters["heads"]),
+            **{name: parameters[name] for name in ("value_dim", "value_norm", "tau", "resolution")},
+        )
+
     @property
     def most_rows(self) -> int:
         """With so many rows all sums fit int64, whatever the rows are."""
@@ -167,3 +190,13 @@ class Layout:
             raise InvalidInput(
                 f"Expected at most {self.most_rows:,} rows on this lattice: raise rows_hint."
             )
+
+
+def default_tau(value_norm: float, value_dim: int) -> float:
+    """Return τ = value_norm/(4·d_v^¼).
+
+    The error of an answer o is, per coordinate, proportional to √(B² + τ²)·√(1 + o²/τ²); summed
+    over coordinates it is least at τ² = B·‖o‖/√d_v. This is the least for ‖o‖ = B/16, which
+    averages over many rows come to; larger answers lose little, and numerators alone gain.
+    """
+    return value_norm / (4 * math.sqrt(math.sqrt(value_dim)))

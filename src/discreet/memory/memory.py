@@ -1,29 +1,34 @@
 """Answering from a released state: post-processing only, so it costs no privacy, ever."""
 
-import math
 import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import array_api_compat
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._arrays import namespace
+from discreet._typing import Array
+from discreet.accounting import Receipt
+from discreet.errors import InvalidInput
 from discreet.kernels import Kernel
-from discreet.kernels.placed import Placed
 from discreet.memory.card import Card
+from discreet.memory.placed import Placed
 from discreet.memory.queries import Queries
-from discreet.memory.release import NOT_PRIVATE, Released
-from discreet.noise import RoundedGaussian
-from discreet.privacy import Guarantee
+from discreet.memory.reader import Reader
+from discreet.memory.release import Released
+from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
 # So many query features at a time; memory does not grow with the number of queries beyond that.
 _FEATURES_AT_ONCE = 2**24
 
-# The number of rows is estimated from the noisy state; the truth is within this many standard
-# errors of it 399 times in 400.
-_CERTAIN = 3.0
+# Weights are computed in float32 up to e^this; its range ends at e^88.
+_LARGEST_FLOAT32_LOGIT = 40.0
+
+
+Question = Callable[[Array, Mapping[str, Array]], tuple[Array, ...]]
 
 
 class Memory:
@@ -40,11 +45,11 @@ class Memory:
     def __init__(self, released: Released) -> None:
         _validate.instance("released", released, Released)
         self._released = released
-        self._placed = Placed()
 
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"
-        return f"<Memory{mark}, {self.nbytes:,} bytes, ε = {self.guarantee.epsilon:.4g}>"
+        epsilon = rounded_up(self.guarantee.epsilon)
+        return f"<Memory{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
 
     @property
     def released(self) -> Released:
@@ -55,6 +60,11 @@ class Memory:
     def guarantee(self) -> Guarantee:
         """What is promised, for the whole release that this memory belongs to."""
         return self._released.guarantee
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was spent, made before the noise; `discreet.combine` adds receipts up."""
+        return self._released.receipt
 
     @property
     def private(self) -> bool:
@@ -82,6 +92,15 @@ class Memory:
         return self._released.state.nbytes
 
     @cached_property
+    def reader(self) -> Reader:
+        """How to answer, as pure functions: for models that are compiled or exported."""
+        return Reader.of(self._released)
+
+    @cached_property
+    def _placed(self) -> Placed:
+        return Placed(self.reader.arrays)
+
+    @cached_property
     def card(self) -> Card:
         """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
         return Card.of(self._released)
@@ -93,11 +112,11 @@ class Memory:
         save(self._released, path)
 
     @overload
-    def attend(self, queries: Any, *, stderr: Literal[False] = False) -> Any: ...  # noqa: ANN401
+    def attend(self, queries: Array, *, stderr: Literal[False] = False) -> Array: ...
     @overload
-    def attend(self, queries: Any, *, stderr: Literal[True]) -> tuple[Any, Any]: ...  # noqa: ANN401
+    def attend(self, queries: Array, *, stderr: Literal[True]) -> tuple[Array, Array]: ...
 
-    def attend(self, queries: Any, *, stderr: bool = False) -> Any:
+    def attend(self, queries: Array, *, stderr: bool = False) -> Array:
         """Return private attention, and how far each number is from its noiseless value.
 
         Args:
@@ -109,98 +128,59 @@ class Memory:
             Shape (..., d_v), clamped to the ball of values. With `stderr`, a pair of arrays of that
             shape.
         """
-        flat = Queries.of(queries, self._released.layout)
-        xp, (rows, squared) = flat.xp, self.kernel.clip_queries(flat.rows)
-        # Numerators and denominators share a factor, which is left out.
-        sums = self._reduced_sums(xp, rows)
-        den = self._clamped(xp, squared, sums[..., -1:])
-        out = sums[..., :-1] / den
-        norm = self._released.layout.value_norm
-        relative = out if norm == 1 else out * (1 / norm)
-        length = xp.sum(relative * relative, axis=-1, keepdims=True)
-        one = self._placed.get("one", out, lambda: np.ones(1))
-        inside = out / xp.sqrt(xp.maximum(length, one))
-        if not stderr:
-            return flat.back(inside)
-        noise = self._noise(squared) / self._factor(xp, squared) / den
-        spread = xp.sqrt(1 + (inside / self._released.layout.real_tau) ** 2)
-        return flat.back(inside), flat.back(noise * spread)
+        if stderr:
+            return self._ask(self.reader.answers_with_noise, queries)
+        return self._ask(self.reader.answers, queries)[0]
 
-    def sums(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    def sums(self, queries: Array) -> tuple[Array, Array]:
         """Return AV, shape (..., d_v), and D, shape (...), before normalisation and clamping.
 
         AV = Σ_i exp(scale·⟨q, k_i⟩)·v_i and D = Σ_i exp(scale·⟨q, k_i⟩), with the noise.
         """
-        flat = Queries.of(queries, self._released.layout)
-        rows, squared = self.kernel.clip_queries(flat.rows)
-        reduced = self._reduced_sums(flat.xp, rows)
-        sums = flat.back(reduced * self._factor(flat.xp, squared))
-        return sums[..., :-1], sums[..., -1]
+        [both] = self._ask(self.reader.sums, queries)
+        return both[..., :-1], both[..., -1]
 
-    def sums_stderr(self, queries: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    def sums_stderr(self, queries: Array) -> tuple[Array, Array]:
         """Return the standard error of each entry of AV, and of D, both of shape (...)."""
-        flat = Queries.of(queries, self._released.layout)
-        _, squared = self.kernel.clip_queries(flat.rows)
-        noise = flat.back(self._noise(squared))[..., 0]
-        return noise, noise / self._released.layout.real_tau
+        [noise] = self._ask(self.reader.noise, queries)
+        return noise[..., 0], noise[..., 0] / self._released.layout.real_tau
 
-    @cached_property
-    def _deviation(self) -> float:
-        """The standard deviation of the noise on one entry of the state, in real units."""
-        law = RoundedGaussian(sigma=self._released.sigma)
-        return math.sqrt(law.variance) * self._released.layout.real_unit
+    def _ask(self, question: Question, queries: Array) -> tuple[Array, ...]:
+        """Return what a reader answers, in the shape and dtype of the queries.
 
-    def _noise(self, squared: Any) -> Any:  # noqa: ANN401
-        """Return the standard error of a numerator: σ·‖φ(q)‖."""
-        return self.kernel.query_norms(squared) * self._deviation
-
-    def _factor(self, xp: Any, squared: Any) -> Any:  # noqa: ANN401
-        """Return what `_reduced_sums` leaves out: e^(s·t/2) for squared lengths s, or one."""
-        exponent = self.kernel.largest_logit / 2 if self.kernel.grows else 0.0
-        return xp.exp(squared * exponent)
-
-    def _reduced_sums(self, xp: Any, rows: Any) -> Any:  # noqa: ANN401
-        """Return numerators and denominators over `_factor`: (heads, m, d) to (..., d_v + 1)."""
-        readouts = [
-            self._placed.get(f"readout {index}", rows, part.view)
-            for index, part in enumerate(self._readouts)
-        ]
-        at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * rows.shape[0]), 1)
-        pieces = [
-            self.kernel.read(rows[:, start : start + at_once], readouts)
-            for start in range(0, max(rows.shape[1], 1), at_once)
-        ]
-        return pieces[0] if len(pieces) == 1 else xp.concat(pieces, axis=1)
-
-    @cached_property
-    def _readouts(self) -> list[NDArray[np.float64]]:
-        """The state in real units, τ divided out, as the kernel reads it."""
-        layout = self._released.layout
-        real = self._released.state.astype(np.float64) * layout.real_unit
-        real[:, -1] /= layout.real_tau
-        return self.kernel.readouts(np.asarray(real.swapaxes(1, 2)))
-
-    def _clamped(self, xp: Any, squared: Any, den: Any) -> Any:  # noqa: ANN401
-        """Return denominators (over `_factor`) within what n rows can give: n·e^-t to n·e^t.
-
-        The number of rows is public, or estimated from the noisy state.
+        So many queries at a time that memory does not grow with their number.
         """
-        edge = math.exp(self.kernel.largest_logit)
-        low = self._placed.get("least", den, lambda: self._mass[0][:, None, None] / edge)
-        high = self._placed.get("most", den, lambda: self._mass[1][:, None, None] * edge)
-        if self.kernel.grows:
-            low = low / self._factor(xp, squared)
-        return xp.minimum(xp.maximum(den, low), high)
+        given = _real_numbers(queries)
+        xp = namespace(given)
+        sharp = self.kernel.largest_logit > _LARGEST_FLOAT32_LOGIT
+        working = xp.float64 if sharp or given.dtype == xp.float64 else xp.float32
+        flat = Queries.of(given, self._released.layout, working)
+        if not bool(xp.all(xp.isfinite(flat.rows))):
+            raise InvalidInput("Expected queries to have no NaN and no infinity.")
+        arrays = self._placed.like(flat.rows)
+        heads, count, _ = flat.rows.shape
+        at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * heads), 1)
+        pieces = [
+            question(flat.rows[:, start : start + at_once], arrays)
+            for start in range(0, max(count, 1), at_once)
+        ]
+        whole = pieces[0] if len(pieces) == 1 else _joined(xp, pieces)
+        return tuple(flat.back(part) for part in whole)
 
-    @cached_property
-    def _mass(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bounds on Σ_i 1 (for records: of their factors) in each head."""
-        if self._released.rows is not None:
-            rows = np.full(self._released.layout.head_count, float(max(self._released.rows, 1)))
-            return rows, rows
-        heads = self._released.layout.head_count
-        origin, nothing = np.zeros((heads, 1, self.kernel.dim)), np.zeros((heads, 1, 1))
-        xp = array_api_compat.array_namespace(origin)
-        estimate = self._reduced_sums(xp, origin)[:, 0, -1]
-        margin = _CERTAIN * self._noise(nothing)[:, 0, 0] / self._released.layout.real_tau
-        return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)
+
+def _real_numbers(queries: Array) -> Array:
+    """Return queries as an array of floats: lists become numpy's, whole numbers float64."""
+    if not array_api_compat.is_array_api_obj(queries):
+        queries = np.asarray(queries)
+        if queries.dtype.kind not in "iufb":
+            _validate.reject("queries.dtype", str(queries.dtype), "real numbers")
+    xp = namespace(queries)
+    if xp.isdtype(queries.dtype, "complex floating"):
+        _validate.reject("queries.dtype", str(queries.dtype), "real numbers")
+    if xp.isdtype(queries.dtype, "real floating"):
+        return queries
+    return xp.astype(queries, xp.float64)
+
+
+def _joined(xp: Array, pieces: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
+    return tuple(xp.concat(parts, axis=1) for parts in zip(*pieces, strict=True))

@@ -1,9 +1,9 @@
 """What a memory approximates, computed plainly from the private rows. NOT PRIVATE."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from discreet._typing import Floats
 
 
 def attention_sums(

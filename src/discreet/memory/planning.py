@@ -2,21 +2,15 @@
 
 import math
 from dataclasses import dataclass
+from typing import Unpack
 
 from discreet import _validate
-from discreet.kernels import Fourier, Kernel
-from discreet.kernels.polynomial import Polynomial
-from discreet.memory.joint import Joint
+from discreet.kernels import Kernel, registry
+from discreet.kernels.sphere import answer_length
 from discreet.memory.layout import Layout
-from discreet.memory.settings import (
-    CLEAR,
-    Options,
-    Shape,
-    explain_kernel,
-    settle,
-)
-from discreet.memory.temperature import Spread, answer_length, polynomial_length, usual_directions
-from discreet.privacy import Neighbours
+from discreet.memory.options import CommonOptions, Options, shows_options
+from discreet.memory.settings import CLEAR, Settings, Shape, Unit, settle
+from discreet.memory.temperature import Spread, usual_directions
 
 WITHIN = 1.96  # standard errors hold 95% of the time
 
@@ -82,8 +76,8 @@ class Plan:
         number = self.value_norm / math.sqrt(self.value_dim)
         noise = self.numerator_stderr / math.exp(self.kernel.largest_logit)
         noise *= math.hypot(1, number / self.tau)
-        fourier = isinstance(self.kernel, Fourier) and self.spread.fourier_error(attended)
-        return math.hypot(noise, fourier * number) / attended
+        of_kernel = self.spread.sum_error(self.kernel.weight_error, attended)
+        return math.hypot(noise, of_kernel * number) / attended
 
     def __str__(self) -> str:
         facts = [
@@ -135,71 +129,46 @@ class Plan:
         )
 
 
+@shows_options(without="rows_hint")
 def plan(
     *,
     rows: int,
     key_dim: int,
     value_dim: int,
-    epsilon: float,
-    delta: float,
-    neighbours: str = Neighbours.ADD_REMOVE,
-    key_norm: float = 1.0,
-    query_norm: float = 1.0,
-    value_norm: float = 1.0,
-    scale: float | None = None,
-    kernel: str | Kernel = "auto",
-    eps_s: float = 0.05,
-    tau: float | None = None,
     heads: int = 1,
     by_record: bool = False,
-    group_rows: float = 1.0,
+    **options: Unpack[CommonOptions],
 ) -> Plan:
     """Return what `build` with these options would give, before any privacy is spent.
 
-    A function of public numbers only. The options are those of `build`, but for: rows, a public
-    (rounded) number of them, `build`'s `rows_hint`; key_dim and value_dim, d and d_v; heads, of all
-    layers together; by_record, whether `groups` will be given.
+    A function of public numbers only. The options are those of `build` (`Options`), but for: rows,
+    a public (rounded) number of them, `build`'s `rows_hint`; key_dim and value_dim, d and d_v;
+    heads, of all layers together; by_record, whether `groups` will be given.
     """
     rows = _validate.whole("rows", rows, at_least=1, at_most=2**40)
     heads = _validate.whole("heads", heads, at_least=1, at_most=2**20)
     key_dim = _validate.whole("key_dim", key_dim, at_least=1, at_most=2**20)
     value_dim = _validate.whole("value_dim", value_dim, at_least=1, at_most=2**20)
-    options = Options(
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        key_norm=key_norm,
-        query_norm=query_norm,
-        value_norm=value_norm,
-        scale=scale,
-        rows_hint=rows,
-        kernel=kernel,
-        eps_s=eps_s,
-        tau=tau,
-        by_record=by_record,
-        group_rows=group_rows,
-    )
-    joint = settle([Shape(heads=(heads,), key_dim=key_dim, value_dim=value_dim)], options)
-    asked = isinstance(kernel, Kernel) or kernel != "auto"
-    return _predict(
-        rows,
-        joint,
-        "as asked" if asked else explain_kernel(joint.layouts[0].kernel, eps_s),
-    )
+    wanted = Options(rows_hint=rows, **options)
+    shape = Shape(heads=(heads,), key_dim=key_dim, value_dim=value_dim)
+    settings = settle([shape], wanted, unit=Unit.RECORD if by_record else Unit.ROW)
+    automatic = wanted.kernel == registry.AUTO
+    reason = settings.layouts[0].kernel.why_offered(wanted.eps_s) if automatic else "as asked"
+    return _predict(rows, settings, reason)
 
 
-def _predict(rows: int, joint: Joint, reason: str) -> Plan:
-    layout = joint.layouts[0]
+def _predict(rows: int, settings: Settings, reason: str) -> Plan:
+    layout = settings.layouts[0]
     kernel = layout.kernel
     logit = kernel.largest_logit
-    numerator = joint.sigma(layout) * layout.real_unit * kernel.bound
+    numerator = settings.sigma(layout) * layout.real_unit * kernel.bound
     spread = Spread(
         rows=rows,
         dim=kernel.dim,
         value_dim=layout.value_dim,
         tau=layout.tau / layout.value_norm,
-        multiplier=joint.crude_multiplier,
-        **({"fourier": kernel.error} if isinstance(kernel, Fourier) else {}),
+        multiplier=settings.crude_multiplier,
+        **({"weight_error": kernel.weight_error} if kernel.weight_error else {}),
     )
     best = spread.recommended_scale(kernel.key_norm * kernel.query_norm)
     noise = numerator / math.exp(logit)
@@ -208,8 +177,8 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
     )
     return Plan(
         rows=rows,
-        epsilon=joint.privacy.epsilon,
-        delta=joint.privacy.delta,
+        epsilon=settings.privacy.epsilon,
+        delta=settings.privacy.delta,
         scale=kernel.scale,
         recommended_scale=best,
         spread=spread,
@@ -231,14 +200,14 @@ def _predict(rows: int, joint: Joint, reason: str) -> Plan:
             kernel,
             best=best,
             rows_needed=CLEAR * noise / layout.real_tau,
-            delta=joint.privacy.delta,
+            delta=settings.privacy.delta,
         ),
     )
 
 
 def _build_flops(rows: int, layout: Layout) -> float:
-    projection = layout.kernel.dim if isinstance(layout.kernel, Fourier) else 1
-    return 2.0 * rows * layout.head_count * layout.kernel.features * (layout.columns + projection)
+    kernel = layout.kernel
+    return rows * layout.head_count * (kernel.operations + 2.0 * kernel.features * layout.columns)
 
 
 def _errors(spread: Spread, layout: Layout, noise: float, dim: float) -> tuple[float, float]:
@@ -253,10 +222,7 @@ def _errors(spread: Spread, layout: Layout, noise: float, dim: float) -> tuple[f
     kernel = layout.kernel
     logit = kernel.largest_logit
     mass, length = spread.mass(logit, dim), answer_length(logit, dim)
-    if isinstance(kernel, Polynomial):
-        error = abs(polynomial_length(kernel.coefficients, logit, dim) - length)
-    else:
-        error = spread.fourier_error(mass) / mass
+    error = math.hypot(spread.sum_error(kernel.weight_error, mass) / mass, kernel.length_error(dim))
     number = layout.value_norm / math.sqrt(layout.value_dim)
     return noise / mass * spread.quotient(length), error * number
 

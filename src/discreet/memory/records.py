@@ -11,11 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.kernels.base import Floats
-from discreet.memory.joint import Joint
-from discreet.noise.entropy import Integers
+from discreet._typing import Floats, Integers
+from discreet.errors import InvalidInput
+from discreet.memory.settings import Settings
 
 # ⟨a, a'⟩ ≤ 2^32 times a limb of 16 bits, added up 2^14 times, fits int64.
 _LIMB_BITS = 16
@@ -25,7 +24,7 @@ _MOST_PAIRS = 2**14
 _ROUNDING = 1 + 2.0**-30
 
 
-def by_size(of_row: NDArray[np.generic]) -> Iterator[tuple[int, Integers]]:
+def by_size(of_row: Integers) -> Iterator[tuple[int, Integers]]:
     """Yield each size of record with the row numbers of its records, shape (records, size)."""
     order = np.argsort(of_row, kind="stable")
     _, starts, counts = np.unique(of_row[order], return_index=True, return_counts=True)
@@ -34,51 +33,58 @@ def by_size(of_row: NDArray[np.generic]) -> Iterator[tuple[int, Integers]]:
         yield int(size), order[first[:, None] + np.arange(size)]
 
 
-def gram_rows(joint: Joint) -> int:
+def gram_rows(settings: Settings) -> int:
     """Return how many rows a record may have for its Gram matrices to be added up exactly."""
-    return math.isqrt(_MOST_PAIRS // joint.head_count)
+    if settings.head_count > _MOST_PAIRS:
+        raise InvalidInput(
+            f"Expected at most {_MOST_PAIRS:,} heads with records, got {settings.head_count:,}: "
+            "their inner products could not be added up exactly."
+        )
+    return math.isqrt(_MOST_PAIRS // settings.head_count)
 
 
-def scale_down(joint: Joint, parts: Sequence[tuple[Floats, Floats]], size: int) -> list[Floats]:
+def scale_down(
+    settings: Settings, grams: Sequence[Integers], weighed: Sequence[Floats], size: int
+) -> list[Floats]:
     """Return the weighed values of short records, scaled so that no record exceeds the cap.
 
     Args:
-        joint: the public settings.
-        parts: features (heads, records·size, r) and weighed values (heads, records·size, c).
+        settings: the public settings.
+        grams: of the features of each layer (`gram`).
+        weighed: values of each layer, shape (heads, records·size, d_v + 1).
         size: rows of each record.
     """
-    grams = [_gram(features, size) for features, _ in parts]
-    originals = [_by_record(weighed, size) for _, weighed in parts]
-    scaled = [weighed.copy() for weighed in originals]
+    originals = [_by_record(each, size) for each in weighed]
+    scaled = [each.copy() for each in originals]
     factors = np.ones(originals[0].shape[1])
     over = np.arange(len(factors))
     while len(over):
         squared = (
             sum(
-                _squared_norms(gram[:, over], weighed[:, over]) / layout.row_bound**2
-                for gram, weighed, layout in zip(grams, scaled, joint.layouts, strict=True)
+                _squared_norms(inner[:, over], each[:, over]) / layout.row_bound**2
+                for inner, each, layout in zip(grams, scaled, settings.layouts, strict=True)
             )
-            + 2.0**-48 * joint.head_count * size**2
+            + 2.0**-48 * settings.head_count * size**2
         )
-        excess = np.sqrt(np.asarray(squared) / joint.squared_cap)
+        excess = np.sqrt(np.asarray(squared) / settings.squared_cap)
         # Rounding may lengthen a record that was just scaled: a little more each time.
         factors[over] /= np.where(excess > 1, excess * (1 + 2.0**-12), 1.0)
         over = over[excess > 1]
-        for total, weighed in zip(scaled, originals, strict=True):
-            total[:, over] = np.rint(weighed[:, over] * factors[over, None, None])
-    return [weighed.reshape(len(weighed), -1, weighed.shape[-1]) for weighed in scaled]
+        for total, each in zip(scaled, originals, strict=True):
+            total[:, over] = np.rint(each[:, over] * factors[over, None, None])
+    return [each.reshape(len(each), -1, each.shape[-1]) for each in scaled]
 
 
-def shrink_sums(joint: Joint, sums: Sequence[Integers]) -> list[Integers]:
+def shrink_sums(settings: Settings, sums: Sequence[Integers]) -> list[Integers]:
     """Return the sums of one long record, cut towards zero so that they do not exceed the cap."""
     floats = [total.astype(np.float64) for total in sums]
     squared = _ROUNDING * sum(
         float(np.sum((total / layout.row_bound) ** 2))
-        for total, layout in zip(floats, joint.layouts, strict=True)
+        for total, layout in zip(floats, settings.layouts, strict=True)
     )
-    if squared <= joint.squared_cap:
+    if squared <= settings.squared_cap:
         return list(sums)
-    factor = math.sqrt(joint.squared_cap / squared)
+    factor = math.sqrt(settings.squared_cap / squared)
     return [np.trunc(total * factor).astype(np.int64) for total in floats]
 
 
@@ -87,13 +93,13 @@ def _by_record(rows: Floats, size: int) -> Floats:
     return rows.reshape(len(rows), -1, size, rows.shape[-1])
 
 
-def _gram(rows: Floats, size: int) -> Integers:
+def gram(rows: Floats, size: int) -> Integers:
     """Return the inner products within each record, exactly, shape (heads, records, size, size)."""
     grouped = _by_record(rows, size)
     return np.asarray(np.matmul(grouped, grouped.swapaxes(2, 3)), dtype=np.int64)
 
 
-def _squared_norms(gram: Integers, weighed: Floats) -> Floats:
+def _squared_norms(inner_products: Integers, weighed: Floats) -> Floats:
     """Return ‖M‖² of each record over all heads, shape (records,).
 
     Added up in integers, 16 bits of ⟨w, w'⟩ at a time, so the order of rows does not matter; only
@@ -101,8 +107,8 @@ def _squared_norms(gram: Integers, weighed: Floats) -> Floats:
     """
     inner = np.matmul(weighed, weighed.swapaxes(2, 3)).astype(np.int64)
     # Signs go to the other factor: limbs of a negative number would be large and cancel.
-    signed, left = gram * np.sign(inner), np.abs(inner)
-    total = np.zeros(gram.shape[1])
+    signed, left = inner_products * np.sign(inner), np.abs(inner)
+    total = np.zeros(inner_products.shape[1])
     for limb in range(4):
         digits = left & (2**_LIMB_BITS - 1)
         total += np.sum(signed * digits, axis=(0, 2, 3)) * 2.0 ** (_LIMB_BITS * limb)

@@ -1,19 +1,17 @@
 """Noise, once. All that leaves a build goes through here, and only what comes out is kept."""
 
 from dataclasses import dataclass
+from typing import cast
 
-import numpy as np
-
-from discreet import _validate, accounting, privacy
+from discreet import _validate, accounting
+from discreet._typing import Integers
 from discreet._version import __version__
-from discreet.memory.joint import Unit
+from discreet.accounting import Receipt
 from discreet.memory.layout import Layout
 from discreet.memory.partial import Partial
+from discreet.memory.settings import Settings
 from discreet.noise import Entropy, RoundedGaussian, SystemEntropy
-from discreet.noise.entropy import Integers, is_private
-from discreet.privacy import Guarantee, Neighbours
-
-NOT_PRIVATE = privacy.NOT_PRIVATE
+from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,80 +22,102 @@ class Released:
         state: the noisy sums, in lattice units, shape (heads, d_v + 1, r); read-only.
         layout: kernel, bounds and lattice.
         guarantee: of the whole release.
-        mechanism: the whole release, as the accountant sees it.
+        receipt: what was spent on it, made before the noise; all states of a release share it.
         sigma: standard deviation of this state's noise before rounding, in lattice units.
-        source: where the noise came from.
-        private: False if that was a test source.
         group_rows: the influence of a record, in rows; 1 if the unit is a row.
         rows: the number of rows where it is public (neighbours "replace", unit row), else None.
         rows_hint: the public figure that the builder gave, if any.
-        release: a random name that all states of one release share.
         version: of the library that made it.
     """
 
     state: Integers
     layout: Layout
     guarantee: Guarantee
-    mechanism: accounting.Gaussian
+    receipt: Receipt
     sigma: float
-    source: str
-    private: bool
     group_rows: float
     rows: int | None
     rows_hint: int | None
-    release: str
     version: str = __version__
 
     def __post_init__(self) -> None:
         """Check what a file may get wrong; the state itself is checked where it is read."""
         _validate.instance("layout", self.layout, Layout)
-        for name in ("source", "release", "version"):
-            _validate.instance(name, getattr(self, name), str)
-        _validate.instance("private", self.private, bool)
+        _validate.instance("receipt", self.receipt, Receipt)
+        _validate.instance("mechanism", self.mechanism, accounting.Gaussian)
+        _validate.instance("version", self.version, str)
         _validate.real("sigma", RoundedGaussian(sigma=self.sigma).sigma, above=0)
         _validate.real("group_rows", self.group_rows, above=0)
         for name in ("rows", "rows_hint"):
             if getattr(self, name) is not None:
                 _validate.whole(name, getattr(self, name), at_least=0)
 
+    @property
+    def mechanism(self) -> accounting.Gaussian:
+        """The whole release, as the accountant sees it: one Gaussian mechanism."""
+        [(mechanism, _)] = self.receipt.mechanisms
+        return cast("accounting.Gaussian", mechanism)  # checked when this was made
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a test source."""
+        return self.receipt.private
+
+    @property
+    def source(self) -> str:
+        """Where the noise came from."""
+        return self.receipt.source
+
+    @property
+    def release(self) -> str:
+        """A random name that all states of one release share."""
+        return self.receipt.id
+
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"
-        return f"<Released{mark}, {self.state.nbytes:,} bytes, {self.guarantee.epsilon:.4g}>"
+        epsilon = rounded_up(self.guarantee.epsilon)
+        return f"<Released{mark}, {self.state.nbytes:,} bytes, ε = {epsilon}>"
 
 
-def release(
-    partial: Partial, *, rows_hint: int | None = None, entropy: Entropy | None = None
-) -> list[Released]:
+def release(partial: Partial, *, entropy: Entropy | None = None) -> list[Released]:
     """Add noise to exact sums, and return what may be given away: one state for each layer.
 
     (ε, δ) as in the partial's settings, for all states together. Each call spends it again.
     """
     _validate.instance("partial", partial, Partial)
+    return release_sums(list(partial.sums), partial.settings, rows=partial.rows, entropy=entropy)
+
+
+def release_sums(
+    sums: list[Integers], settings: Settings, *, rows: int, entropy: Entropy | None
+) -> list[Released]:
+    """Add noise to the sums of all layers, and empty the list: no exact sum is kept.
+
+    Args:
+        sums: exact, one array for each layer.
+        settings: the public settings that they were added up under.
+        rows: how many rows there were; kept only where that is public.
+        entropy: where the noise comes from; by default the operating system.
+    """
     source = SystemEntropy() if entropy is None else entropy
     _validate.instance("entropy", source, Entropy)
-    joint = partial.joint
-    by_row = joint.unit is Unit.ROW
-    public_rows = by_row and joint.privacy.neighbours is Neighbours.REPLACE
-    mark = "" if is_private(source) else f"{NOT_PRIVATE} (noise from {source!r}): "
-    name = SystemEntropy().words(2).tobytes().hex()
+    receipt = settings.receipt(source)  # before any noise: what is drawn has been accounted for
     released = []
-    for layout, sums in zip(joint.layouts, partial.sums, strict=True):
-        law = joint.law(layout)
-        noisy = sums + law.sample(sums.shape, entropy=source)
+    for layout in settings.layouts:
+        law = settings.law(layout)
+        noisy = law.sample(layout.shape, entropy=source)
+        noisy += sums.pop(0)
         noisy.flags.writeable = False
         released.append(
             Released(
-                state=np.ascontiguousarray(noisy),
+                state=noisy,
                 layout=layout,
-                guarantee=joint.guarantee(mark=mark),
-                mechanism=joint.mechanism,
+                guarantee=settings.guarantee(receipt),
+                receipt=receipt,
                 sigma=law.sigma,
-                source=repr(source),
-                private=is_private(source),
-                group_rows=joint.group_rows,
-                rows=partial.rows if public_rows else None,
-                rows_hint=rows_hint,
-                release=name,
+                group_rows=settings.group_rows,
+                rows=rows if settings.public_rows else None,
+                rows_hint=settings.rows_hint,
             )
         )
     return released

@@ -3,17 +3,18 @@
 Messages carry shapes and types, never a value. They reach the trusted builder only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
-from discreet.kernels.base import Floats
 
-Index = slice | NDArray[np.int64]
+Index = slice | Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,8 +26,8 @@ class Table:
         values: shape (*heads, n, d_v).
     """
 
-    keys: Any
-    values: Any
+    keys: Array
+    values: Array
 
     def __post_init__(self) -> None:
         keys, values = _array("keys", self.keys), _array("values", self.values)
@@ -66,31 +67,67 @@ class Table:
         return int(self.values.shape[-1])
 
     def read(self, index: Index) -> tuple[Floats, Floats]:
-        """Return some rows of all heads, shapes (heads·m, d) and (heads·m, d_v): head by head."""
+        """Return some rows of all heads, shapes (heads·m, d) and (heads·m, d_v): head by head.
+
+        Copies: what another process writes into a mapped file meanwhile changes none of them.
+        """
         return _rows("keys", self.keys, index), _rows("values", self.values, index)
 
 
-def record_ids(groups: object, rows: int) -> NDArray[Any]:
-    """Return the record that each row belongs to, if there is one for each."""
-    if not isinstance(groups, np.ndarray):
-        groups = list(groups) if isinstance(groups, Iterable) else [groups]
-        # numpy would make one type of several, and drop zeros at the end of a text.
-        same = len({type(each) for each in groups}) <= 1
-        if not same or any(isinstance(each, str) and each.endswith("\0") for each in groups):
-            raise InvalidInput(
-                "Expected groups to be whole numbers, or texts that do not end in 0."
-            )
-    ids = np.asarray(groups)
-    if ids.size == 0:
-        ids = ids.astype(np.int64)
-    if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
-        raise InvalidInput("Expected groups to be whole numbers or texts, shape (n,).")
-    if len(ids) != rows:
-        raise InvalidInput("Expected groups to name one record for each row.")
-    return ids
+@dataclass(frozen=True, eq=False, repr=False)
+class Records:
+    """Which record each row belongs to. PRIVATE.
+
+    Attributes:
+        of_row: the number of each row's record, from 0 on, shape (n,).
+        ids: what the caller calls each record: whole numbers, or texts, or bytes.
+    """
+
+    of_row: Integers
+    ids: list[Any]
+
+    @classmethod
+    def of(cls, groups: object, rows: int) -> "Records":
+        """Return the record that each row belongs to, if there is one for each."""
+        names = _names(groups)
+        if len(names) != rows:
+            raise InvalidInput("Expected groups to name one record for each row.")
+        if isinstance(names, np.ndarray):
+            ids, of_row = np.unique(names, return_inverse=True)
+            return cls(of_row.astype(np.int64, copy=False), ids.tolist())
+        # Python's own equality: numpy would make one type of several, and drop zeros at the end of
+        # a text.
+        numbers: dict[Any, int] = {}
+        codes = [numbers.setdefault(name, len(numbers)) for name in names]
+        return cls(np.array(codes, dtype=np.int64), list(numbers))
 
 
-def _without_rows(array: Any) -> str:  # noqa: ANN401
+def _names(groups: object) -> NDArray[Any] | list[Any]:
+    """Return a copy of the groups: an array of numbers or fixed texts, or a list of one type."""
+    if isinstance(groups, np.ma.MaskedArray):
+        raise InvalidInput("Expected groups without a mask: a row without a record has no promise.")
+    if isinstance(groups, str | bytes | Mapping | AbstractSet) or not isinstance(groups, Iterable):
+        raise InvalidInput("Expected groups to name one record for each row, in order.")
+    if _is_torch(groups):
+        groups = groups.detach().cpu().numpy()  # type: ignore[attr-defined]
+    if hasattr(groups, "__array__"):
+        array = np.array(groups)
+        if array.ndim != 1 or array.dtype.kind not in "iuUSO":
+            raise InvalidInput("Expected groups to be whole numbers or texts, shape (n,).")
+        if array.dtype.kind != "O":
+            return array
+        groups = array.tolist()
+    names: list[Any] = list(groups)  # type: ignore[call-overload]  # an Iterable, as checked
+    # numpy's own numbers and texts count as what they stand for.
+    names = [each.item() if isinstance(each, np.generic) else each for each in names]
+    if not any({type(each) for each in names} <= {kind} for kind in (int, str, bytes)):
+        raise InvalidInput(
+            "Expected groups to be whole numbers, or texts, shape (n,): of one type."
+        )
+    return names
+
+
+def _without_rows(array: Array) -> str:
     """Return a shape without the number of rows, which may be private."""
     sizes = [str(size) for size in array.shape]
     if len(sizes) >= 2:
@@ -98,7 +135,7 @@ def _without_rows(array: Any) -> str:  # noqa: ANN401
     return f"({', '.join(sizes)})"
 
 
-def _array(name: str, values: object) -> Any:  # noqa: ANN401 (numpy or torch)
+def _array(name: str, values: object) -> Array:
     """Return an array whose rows can be sliced: torch tensors stay, everything else is numpy's."""
     if _is_torch(values) and not values.is_complex():  # type: ignore[attr-defined]
         return values
@@ -116,12 +153,13 @@ def _is_torch(values: object) -> bool:
     return type(values).__module__.split(".")[0] == "torch" and hasattr(values, "detach")
 
 
-def _rows(name: str, array: Any, index: Index) -> Floats:  # noqa: ANN401
+def _rows(name: str, array: Array, index: Index) -> Floats:
     part = array[..., index, :]
     if _is_torch(part):
         part = part.detach().cpu().double().numpy()
     with np.errstate(all="ignore"):  # what a conversion says about values is nobody's business
-        rows = np.asarray(part, dtype=np.float64).reshape(-1, part.shape[-1])
+        # Copied before it is looked at: bounds hold for what was checked.
+        rows = np.array(part, dtype=np.float64, order="C", copy=True).reshape(-1, part.shape[-1])
     if not np.all(np.isfinite(rows)):
         raise InvalidInput(f"Expected {name} to have no NaN and no infinity.")
     return rows

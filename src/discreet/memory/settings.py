@@ -1,39 +1,44 @@
-"""From the caller's options to public settings: kernel, temperature, τ, lattice, noise.
+"""The public settings of a build: one Gaussian mechanism over all heads and layers.
 
-Pure functions of public numbers. Nothing here ever sees a row, or how many there are: a builder
-who needs a size gives a public `rows_hint`.
+`settle` makes them from options and shapes: pure functions of public numbers. Nothing here ever
+sees a row, or how many there are: a builder who needs a size gives a public `rows_hint`.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
-from discreet import _validate
+from discreet import _validate, accounting
+from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
-from discreet.kernels import Fourier, Kernel, Minimax, Taylor
-from discreet.memory.joint import Joint, Unit, crude_multiplier, value_resolution
-from discreet.memory.layout import Layout
-from discreet.memory.temperature import FREQUENCIES, Spread
-from discreet.privacy import Neighbours, Privacy
-
-MOST_FEATURES = 4096
+from discreet.kernels import Kernel, registry
+from discreet.kernels.base import Wanted
+from discreet.memory.layout import Layout, default_tau
+from discreet.memory.options import Options
+from discreet.memory.temperature import Spread
+from discreet.noise import Entropy, RoundedGaussian
+from discreet.noise.law import LARGEST_SCALE
+from discreet.privacy import Guarantee, Neighbours, Privacy
 
 # A sum this many standard errors above zero is clear of the noise.
 CLEAR = 5.0
 
-_LEAST_NORM = 1e-30
+# The noise is aimed at this many lattice units: fine enough to see no rounding, and coarse enough
+# for exact draws to be fast.
+_NOISE_BITS = 36
+_FEATURE_BITS = 16
+_LEAST_RESOLUTION, _FINEST_RESOLUTION = 8, 22
 
-PerLayer = float | Sequence[float]
 
+class Unit(StrEnum):
+    """Whom the guarantee protects."""
 
-class KernelName(StrEnum):
-    """Kernels that can be asked for by name."""
-
-    AUTO = "auto"
-    TAYLOR = "taylor"
-    MINIMAX = "minimax"
-    FOURIER = "fourier"
+    ROW = "row"
+    RECORD = "record"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,198 +55,259 @@ class Shape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """What a caller of `build`, `build_many` or `plan` asks for; the same names as there."""
+class Settings:
+    """What all states of one build share; fixed before the first row is read.
 
-    epsilon: float
-    delta: float
-    neighbours: str
-    key_norm: PerLayer
-    query_norm: PerLayer
-    value_norm: PerLayer
-    scale: PerLayer | None
-    rows_hint: int | None
-    kernel: str | Kernel
-    eps_s: float
-    tau: PerLayer | None
-    by_record: bool
-    group_rows: float
+    Each head's state gets noise in proportion to its own sensitivity s: σ = multiplier·s. A row
+    moves every head by at most s, so the whole release is one Gaussian mechanism of sensitivity
+    √heads and standard deviation `multiplier`, in units of s. `docs/privacy.md`, "Memory".
+
+    Attributes:
+        layouts: the layers.
+        privacy: what the whole release may spend.
+        unit: a row, or a record of many rows.
+        group_rows: a record's influence is scaled down to that of so many rows.
+        rows_hint: the public number of rows that the builder gave, if any.
+    """
+
+    layouts: tuple[Layout, ...]
+    privacy: Privacy
+    unit: Unit
+    group_rows: float = 1.0
+    rows_hint: int | None = None
+
+    def __post_init__(self) -> None:
+        group_rows = _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6)
+        if self.unit is Unit.ROW and group_rows != 1:
+            _validate.reject("group_rows", self.group_rows, "1 unless groups are given")
+        object.__setattr__(self, "group_rows", group_rows)
+        for layout in self.layouts:
+            largest = self.sigma(layout)
+            if largest > LARGEST_SCALE:
+                raise InvalidInput(
+                    f"Expected epsilon={self.privacy.epsilon} to be larger: the noise would be "
+                    f"{self.multiplier * self.group_rows:,.0f} times what one row can contribute."
+                )
 
     @property
-    def privacy(self) -> Privacy:
-        """ε, δ and the neighbouring relation, checked."""
-        return Privacy(
-            _validate.real("epsilon", self.epsilon, above=0),
-            _validate.real("delta", self.delta, above=0, below=1),
-            Neighbours.parse(self.neighbours),
+    def head_count(self) -> int:
+        """The number of heads of all layers together."""
+        return sum(layout.head_count for layout in self.layouts)
+
+    @cached_property
+    def multiplier(self) -> float:
+        """σ in units of one head's sensitivity."""
+        return noise_multiplier(self.privacy, self.head_count)
+
+    @property
+    def mechanism(self) -> accounting.Gaussian:
+        """The whole release, as the accountant sees it."""
+        return accounting.Gaussian(
+            sigma=self.multiplier,
+            sensitivity=_root(self.head_count),
+            neighbours=self.privacy.neighbours,
         )
 
-    def of_layer(self, index: int, count: int) -> "Layer":
-        """Return the options of one of so many layers."""
+    def sensitivity(self, layout: Layout) -> float:
+        """Return how far one head's state of a layer can move, in lattice units (L2).
 
-        def own(name: str) -> float:
-            return _own(name, getattr(self, name), index, count)
+        For records only the sum over all heads is bounded, by √heads times this.
+        """
+        return unit_sensitivity(layout, self.privacy.neighbours, self.unit, self.group_rows)
 
-        return Layer(
-            key_norm=own("key_norm"),
-            query_norm=own("query_norm"),
-            value_norm=own("value_norm"),
-            scale=None if self.scale is None else own("scale"),
-            tau=None if self.tau is None else own("tau"),
-            rows_hint=self.rows_hint,
-            kernel=self.kernel,
-            eps_s=self.eps_s,
+    def sigma(self, layout: Layout) -> float:
+        """Return the standard deviation of a layer's noise, in lattice units."""
+        return self.multiplier * self.sensitivity(layout)
+
+    def law(self, layout: Layout) -> RoundedGaussian:
+        """Return the noise of a layer's state."""
+        return RoundedGaussian(sigma=self.sigma(layout))
+
+    @property
+    def crude_multiplier(self) -> float:
+        """σ in units of the largest contribution of one row; for replaced rows at most this."""
+        return crude_multiplier(self.privacy, self.head_count, self.group_rows)
+
+    @property
+    def squared_cap(self) -> float:
+        """A record's contribution, in units of each head's C, has at most this squared norm."""
+        return self.head_count * self.group_rows**2
+
+    @property
+    def public_rows(self) -> bool:
+        """Whether the number of rows is public: only rows that are replaced leave it as it is."""
+        return self.unit is Unit.ROW and self.privacy.neighbours is Neighbours.REPLACE
+
+    @property
+    def scope(self) -> str:
+        """What the guarantee covers."""
+        count = len(self.layouts)
+        all_of_it = "the memory" if count == 1 else f"all {count} memories of this build together"
+        return f"{all_of_it}, with all answers to any queries,"
+
+    def receipt(self, entropy: Entropy) -> Receipt:
+        """Return a receipt for one release, to be made before its noise is drawn."""
+        return Receipt.issue(
+            mechanisms=((self.mechanism, 1),),
+            neighbours=self.privacy.neighbours,
+            unit=str(self.unit),
+            scope=self.scope,
+            entropy=entropy,
         )
 
+    def guarantee(self, receipt: Receipt) -> Guarantee:
+        """Return what is promised for the whole release: all that was asked for is spent."""
+        return Guarantee(
+            self.privacy.epsilon,
+            self.privacy.delta,
+            self.privacy.neighbours,
+            unit=receipt.unit,
+            scope=f"{receipt.mark}{receipt.scope}",
+        )
 
-@dataclass(frozen=True, kw_only=True)
-class Layer:
-    """The options that hold for one layer."""
+    @cached_property
+    def digest(self) -> str:
+        """A hash of every public number, arrays of kernels included: the same on all machines."""
+        layouts = [layout.parameters() for layout in self.layouts]
+        facts = {
+            "layouts": layouts,
+            "privacy": [self.privacy.epsilon, self.privacy.delta, self.privacy.neighbours],
+            "unit": self.unit,
+            "group_rows": self.group_rows,
+            "rows_hint": self.rows_hint,
+        }
+        hashed = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+        for layout in self.layouts:
+            for name, array in sorted(layout.kernel.arrays().items()):
+                hashed.update(f"{name} {array.dtype.str} {array.shape}".encode())
+                hashed.update(array.tobytes())
+        return hashed.hexdigest()
 
-    key_norm: float
-    query_norm: float
-    value_norm: float
-    scale: float | None
-    tau: float | None
-    rows_hint: int | None
-    kernel: str | Kernel
-    eps_s: float
 
-
-def settle(shapes: Sequence[Shape], options: Options) -> Joint:
+def settle(shapes: Sequence[Shape], options: Options, *, unit: Unit = Unit.ROW) -> Settings:
     """Return the settings of a build. The same options and shapes always give the same settings."""
-    privacy = options.privacy
-    hint = options.rows_hint
-    if hint is not None:
-        hint = _validate.whole("rows_hint", hint, at_least=1, at_most=2**40)
-    group_rows = _validate.real("group_rows", options.group_rows, at_least=1e-3, at_most=1e6)
     heads = sum(math.prod(shape.heads) for shape in shapes)
-    multiplier = crude_multiplier(privacy, heads, group_rows)
-    resolution = value_resolution(multiplier, rows_hint=hint)
+    multiplier = crude_multiplier(options.privacy, heads, options.group_rows)
+    known: dict[Wanted, Kernel] = {}  # layers that want the same share one kernel, and its memory
     layouts = tuple(
-        _layout(shape, options.of_layer(index, len(shapes)), multiplier, resolution)
+        _layout(shape, options, (index, len(shapes)), multiplier, known)
         for index, shape in enumerate(shapes)
     )
-    unit = Unit.RECORD if options.by_record else Unit.ROW
-    return Joint(layouts=layouts, privacy=privacy, unit=unit, group_rows=group_rows)
+    return Settings(
+        layouts=layouts,
+        privacy=options.privacy,
+        unit=unit,
+        group_rows=options.group_rows,
+        rows_hint=options.rows_hint,
+    )
 
 
-def _layout(shape: Shape, layer: "Layer", multiplier: float, resolution: int) -> Layout:
-    for name in ("key_norm", "query_norm", "value_norm"):
-        _validate.real(name, getattr(layer, name), at_least=_LEAST_NORM, at_most=1 / _LEAST_NORM)
-    tau = layer.tau
-    if tau is None:
-        tau = default_tau(layer.value_norm, shape.value_dim)
-    kernel = layer.kernel
+def _layout(
+    shape: Shape,
+    options: Options,
+    layer: tuple[int, int],
+    multiplier: float,
+    known: dict[Wanted, Kernel],
+) -> Layout:
+    """Return the layout of one of so many layers, with a kernel that is known if it can be."""
+    key_norm, query_norm, value_norm = (
+        options.number(name, *layer) for name in ("key_norm", "query_norm", "value_norm")
+    )
+    scale = None if options.scale is None else options.number("scale", *layer)
+    tau = (
+        default_tau(value_norm, shape.value_dim)
+        if options.tau is None
+        else options.number("tau", *layer)
+    )
+    kernel = options.kernel
     if isinstance(kernel, Kernel):
-        _check_kernel(kernel, shape, layer)
+        given = {"scale": scale, "key_norm": key_norm, "query_norm": query_norm}
+        _check_kernel(kernel, shape, given)
     else:
-        scale = layer.scale
         if scale is None:
-            if layer.rows_hint is None:
-                raise InvalidInput(
-                    "Expected scale=None to come with rows_hint, a public (rounded) number of "
-                    "rows; or give a scale."
-                )
-            scale = Spread(
-                rows=_validate.whole("rows_hint", layer.rows_hint, at_least=1),
+            spread = Spread(
+                rows=_rows_for_scale(options),
                 dim=shape.key_dim,
                 value_dim=shape.value_dim,
-                tau=tau / layer.value_norm,
+                tau=tau / value_norm,
                 multiplier=multiplier,
-            ).recommended_scale(layer.key_norm * layer.query_norm)
-        kernel = choose_kernel(
-            shape.key_dim,
-            name=kernel,
-            eps_s=layer.eps_s,
+            )
+            scale = spread.recommended_scale(key_norm * query_norm)
+        wanted = Wanted(
+            dim=shape.key_dim,
             scale=scale,
-            key_norm=layer.key_norm,
-            query_norm=layer.query_norm,
+            key_norm=key_norm,
+            query_norm=query_norm,
+            eps_s=options.eps_s,
         )
+        if wanted not in known:
+            known[wanted] = registry.choose(kernel, wanted)
+        kernel = known[wanted]
     return Layout(
         kernel=kernel,
         heads=shape.heads,
         value_dim=shape.value_dim,
-        value_norm=layer.value_norm,
+        value_norm=value_norm,
         tau=tau,
-        resolution=resolution,
+        resolution=value_resolution(multiplier, rows_hint=options.rows_hint),
     )
 
 
-def default_tau(value_norm: float, value_dim: int) -> float:
-    """Return τ = value_norm/(4·d_v^¼).
-
-    The error of an answer o is, per coordinate, proportional to √(B² + τ²)·√(1 + o²/τ²); summed
-    over coordinates it is least at τ² = B·‖o‖/√d_v. This is the least for ‖o‖ = B/16, which
-    averages over many rows come to; larger answers lose little, and numerators alone gain.
-    """
-    return value_norm / (4 * math.sqrt(math.sqrt(value_dim)))
-
-
-def choose_kernel(
-    dim: int, *, name: str, eps_s: float, scale: float, key_norm: float, query_norm: float
-) -> Kernel:
-    """Return the kernel of that name.
-
-    "auto" is Minimax if at most 4,096 features reach eps_s, else Fourier with 1,024 frequencies.
-    """
-    wanted = _validate.choice("kernel", name, KernelName)
-    eps_s = _validate.real("eps_s", eps_s, above=0, below=1)
-    fourier = Fourier(
-        dim, frequencies=FREQUENCIES, scale=scale, key_norm=key_norm, query_norm=query_norm
-    )
-    if wanted is KernelName.FOURIER:
-        return fourier
-    if wanted is KernelName.AUTO:
-        return _cheapest_minimax(fourier, eps_s) or fourier
-    polynomial = Taylor if wanted is KernelName.TAYLOR else Minimax
-    return polynomial(dim, eps_s=eps_s, scale=scale, key_norm=key_norm, query_norm=query_norm)
-
-
-def _cheapest_minimax(bounds: Kernel, eps_s: float) -> Minimax | None:
-    """Return the minimax kernel of the lowest degree that meets eps_s, if it is small enough."""
-    for degree in range(60):
-        if math.comb(bounds.dim + degree, degree) > MOST_FEATURES:
-            return None
-        kernel = Minimax(
-            bounds.dim,
-            degree=degree,
-            scale=bounds.scale,
-            key_norm=bounds.key_norm,
-            query_norm=bounds.query_norm,
+def _rows_for_scale(options: Options) -> int:
+    if options.rows_hint is None:
+        raise InvalidInput(
+            "Expected scale=None to come with rows_hint, a public (rounded) number of "
+            "rows; or give a scale."
         )
-        if kernel.error <= eps_s:
-            return kernel
-    return None
+    return options.rows_hint
 
 
-def explain_kernel(kernel: Kernel, eps_s: float) -> str:
-    """Return why "auto" chooses this kernel."""
-    if isinstance(kernel, Minimax):
-        return (
-            f"a polynomial of degree {kernel.degree} reaches eps_s = {eps_s:g} with at most "
-            f"{MOST_FEATURES:,} features"
-        )
-    return (
-        f"no polynomial with at most {MOST_FEATURES:,} features reaches eps_s = {eps_s:g} for "
-        f"logits up to {kernel.largest_logit:.3g} in {kernel.dim} dimensions"
-    )
-
-
-def _check_kernel(kernel: Kernel, shape: Shape, layer: "Layer") -> None:
+def _check_kernel(kernel: Kernel, shape: Shape, given: dict[str, float | None]) -> None:
     """Raise `InvalidInput` if a ready-made kernel contradicts the data's width or other options."""
     if kernel.dim != shape.key_dim:
         _validate.reject("kernel.dim", kernel.dim, f"the width of keys, {shape.key_dim}")
-    for name, default in (("scale", None), ("key_norm", 1.0), ("query_norm", 1.0)):
-        given = getattr(layer, name)
-        if given not in (default, getattr(kernel, name)):
-            _validate.reject(name, given, f"left out, or the kernel's own {getattr(kernel, name)}")
+    defaults = {"scale": None, "key_norm": 1.0, "query_norm": 1.0}
+    for name, value in given.items():
+        own = getattr(kernel, name)
+        if value not in (defaults[name], own):
+            _validate.reject(name, value, f"left out, or the kernel's own {own}")
 
 
-def _own(name: str, value: PerLayer, index: int, count: int) -> float:
-    """Return the number for one layer: one for all, or a sequence with one for each."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        if len(value) != count:
-            _validate.reject(f"len({name})", len(value), f"one for each of {count} layers")
-        value = value[index]
-    return _validate.real(name, value, above=0)
+def unit_sensitivity(
+    layout: Layout, neighbours: Neighbours, unit: Unit, group_rows: float
+) -> float:
+    """Return how far one unit can move one head's state, in lattice units."""
+    if unit is Unit.ROW:
+        return layout.row_sensitivity(neighbours)
+    both = 2 if neighbours is Neighbours.REPLACE else 1
+    return both * group_rows * layout.row_bound
+
+
+def noise_multiplier(privacy: Privacy, heads: int) -> float:
+    """Return σ for a mechanism that moves each of so many heads by one."""
+    return accounting.gaussian_sigma(
+        epsilon=privacy.epsilon, delta=privacy.delta, sensitivity=_root(heads)
+    )
+
+
+def crude_multiplier(privacy: Privacy, heads: int, group_rows: float) -> float:
+    """Return σ in units of the largest contribution of one row, before the kernel is known."""
+    both = 2 if privacy.neighbours is Neighbours.REPLACE else 1
+    return noise_multiplier(privacy, heads) * both * group_rows
+
+
+def value_resolution(multiplier: float, *, rows_hint: int | None) -> int:
+    """Return how finely values are rounded: coarser where the noise is larger, or the rows many.
+
+    Args:
+        multiplier: σ in units of a row's contribution, `group_rows` included.
+        rows_hint: a public number of rows, if there is one; four times as many will fit.
+    """
+    resolution = _NOISE_BITS - _FEATURE_BITS - math.ceil(math.log2(multiplier))
+    if rows_hint is not None:
+        resolution = min(resolution, 62 - 3 - _FEATURE_BITS - math.ceil(math.log2(rows_hint)))
+    return min(max(resolution, _LEAST_RESOLUTION), _FINEST_RESOLUTION)
+
+
+def _root(heads: int) -> float:
+    return math.sqrt(heads) * (1 + 2.0**-50 * (math.isqrt(heads) ** 2 != heads))

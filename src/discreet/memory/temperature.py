@@ -7,14 +7,11 @@ the private ones.
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from scipy import special
+from discreet.kernels.fourier import FREQUENCIES
+from discreet.kernels.sphere import answer_length, log_mean_weight
 
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
-
-# "auto" uses so many Fourier frequencies; each gives two features.
-FREQUENCIES = 1024
 
 # At the recommended temperature an answer is at least so many times as long as the error of each of
 # its numbers: enough to rank by.
@@ -33,37 +30,6 @@ def usual_directions(dim: int) -> float:
     return min(float(dim), max(8.0, dim / 8))
 
 
-def spread_mass(logit: float, dim: float) -> float:
-    """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere."""
-    order = dim / 2 - 1
-    bessel = float(special.ive(order, logit))
-    if not bessel > 0 or not math.isfinite(bessel):  # order far above t: the series' first terms
-        return logit**2 / (2 * dim)
-    return float(special.gammaln(dim / 2) + order * math.log(2 / logit) + math.log(bessel) + logit)
-
-
-def answer_length(logit: float, dim: float) -> float:
-    """Return E[cos·e^(t·cos)]/E[e^(t·cos)]: how long answers are, over the length of values.
-
-    For keys that are spread evenly, and values that are such keys themselves.
-    """
-    above, below = (float(special.ive(order, logit)) for order in (dim / 2, dim / 2 - 1))
-    if not below > 0 or not math.isfinite(above / below):  # likewise
-        return logit / dim
-    return above / below
-
-
-def polynomial_length(coefficients: tuple[float, ...], logit: float, dim: float) -> float:
-    """Return `answer_length` with a polynomial in place of exp."""
-    if dim <= 1:
-        cosines, shares = np.array([-1.0, 1.0]), np.ones(2)
-    else:
-        angles = (np.arange(4000) + 0.5) * (math.pi / 4000)
-        cosines, shares = np.cos(angles), np.sin(angles) ** (dim - 2)
-    weights = shares * np.polynomial.polynomial.polyval(logit * cosines, np.array(coefficients))
-    return float(np.sum(weights * cosines) / np.sum(weights))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Spread:
     """Attention over rows that are spread evenly over a sphere, with all errors that it will have.
@@ -74,7 +40,8 @@ class Spread:
         value_dim: width of values.
         tau: weight of the denominator, over the length of values.
         multiplier: noise of a number of the state, over what one row adds to it at most.
-        fourier: standard error of one weight, over the largest weight, of Fourier features.
+        weight_error: standard error of one weight, over the largest weight, of a random kernel; by
+            default of the one that "auto" falls back on.
     """
 
     rows: int
@@ -82,7 +49,7 @@ class Spread:
     value_dim: int
     tau: float
     multiplier: float
-    fourier: float = 1 / math.sqrt(2 * FREQUENCIES)
+    weight_error: float = 1 / math.sqrt(2 * FREQUENCIES)
 
     def recommended_scale(self, reach: float) -> float:
         """Return the sharpest scale at which answers can be ranked: see `clearness`.
@@ -120,23 +87,24 @@ class Spread:
         length, mass = answer_length(logit, directions), self.mass(logit, directions)
         noise = self.multiplier * math.hypot(1, self.tau) * self.quotient(length) / mass
         alike = max(mass, _ALIKE * self.rows)
-        return length / math.hypot(noise, self.fourier_error(alike) / mass)
+        return length / math.hypot(noise, self.sum_error(self.weight_error, alike) / mass)
 
     def mass(self, logit: float, dim: float) -> float:
         """Return Σ e^(t·cos - t): as many rows at the largest logit would weigh the same."""
-        return self.rows * math.exp(spread_mass(logit, dim) - logit)
+        return self.rows * math.exp(log_mean_weight(logit, dim) - logit)
 
-    def fourier_error(self, alike: float) -> float:
-        """Return the Fourier error of the sum of all weights, over the largest weight.
+    def sum_error(self, weight_error: float, alike: float) -> float:
+        """Return the error of the sum of all weights that a random kernel has, over the largest.
 
         Errors of two rows are as alike as their kernel e^(t·cos - t) is near one, so the variance
         of the sum is Σ_ij of that, and rows for each with itself.
 
         Args:
+            weight_error: standard error of one weight, over the largest (`Kernel.weight_error`).
             alike: Σ_j of that kernel, for a usual row: `mass` if rows are spread evenly, the size
                 of a cluster if they come in clusters.
         """
-        return self.fourier * math.sqrt(self.rows * (1 + alike))
+        return weight_error * math.sqrt(self.rows * (1 + alike))
 
     def quotient(self, length: float) -> float:
         """Return how much more error a number of an answer has than its numerator alone.

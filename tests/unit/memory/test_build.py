@@ -97,9 +97,9 @@ def test_what_does_not_belong_together_is_not_combined():
         discreet.combine([build(), build(neighbours="replace")])
     with pytest.raises(InvalidInput, match="unit"):
         discreet.combine([build(), build(groups=np.arange(60))])
-    with pytest.raises(InvalidInput, match="memories"):
+    with pytest.raises(InvalidInput, match="releases"):
         discreet.combine([])
-    with pytest.raises(InvalidInput, match="memories"):
+    with pytest.raises(InvalidInput, match="releases"):
         discreet.combine([build(), "memory"])
     assert "NOT PRIVATE" in discreet.combine([build(), build(entropy=Silent())]).scope
 
@@ -249,20 +249,7 @@ def test_an_epsilon_too_small_for_any_lattice_is_refused():
 
 def test_more_rows_mean_a_coarser_lattice():
     def resolution(rows_hint):
-        options = Options(
-            **SPEND,
-            neighbours="add_remove",
-            key_norm=1.0,
-            query_norm=1.0,
-            value_norm=1.0,
-            scale=1.0,
-            rows_hint=rows_hint,
-            kernel="auto",
-            eps_s=0.05,
-            tau=None,
-            by_record=False,
-            group_rows=1.0,
-        )
+        options = Options(**SPEND, scale=1.0, rows_hint=rows_hint)
         layout = settle([Shape(heads=(), key_dim=4, value_dim=3)], options).layouts[0]
         assert rows_hint is None or layout.most_rows >= rows_hint
         return layout.resolution

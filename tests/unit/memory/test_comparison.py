@@ -12,7 +12,7 @@ KEYS, VALUES, QUERIES = unit_rows(300, 4), unit_rows(300, 3, seed=1), unit_rows(
 
 
 def built(entropy, keys=KEYS, values=VALUES, **options):
-    settings = {"epsilon": 50, "delta": 1e-6, "scale": 1.0, "eps_s": 1e-4, **options}
+    settings = {"epsilon": 20, "delta": 1e-6, "scale": 1.0, "eps_s": 1e-4, **options}
     return discreet.build(keys, values, entropy=entropy, **settings)
 
 

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import os
 import pathlib
@@ -148,6 +147,9 @@ FORGERIES = {
     "a better epsilon": lambda s, t, m: s["guarantee"].update(epsilon=0.9),
     "a better delta": lambda s, t, m: s["guarantee"].update(delta=1e-9),
     "another unit": lambda s, t, m: s["guarantee"].update(unit="person"),
+    "a mechanism that no head could have": lambda s, t, m: s["mechanism"].update(
+        sensitivity=1.0, sigma=s["mechanism"]["sigma"]
+    ),
     "other neighbours": lambda s, t, m: s["mechanism"].update(neighbours="replace"),
     "negative degree": lambda s, t, m: s["kernel"].update(degree=-1),
     "unknown kernel": lambda s, t, m: s["kernel"].update(kind="rbf"),
@@ -281,7 +283,6 @@ def test_what_was_made_for_tests_says_so_everywhere(tmp_path):
 
 @pytest.mark.parametrize("name", ["source", "version", "release"])
 def test_texts_that_would_do_something_to_a_terminal_are_refused(name):
-    memory = discreet.build(unit_rows(5, 2), unit_rows(5, 2), epsilon=1, delta=1e-6, scale=1.0)
-    forged = dataclasses.replace(memory.released, **{name: "1.0\x1b[2J\nguarantee  epsilon = 0"})
+    changed = {name: "1.0\x1b[2J\nguarantee  epsilon = 0"}
     with pytest.raises(CorruptRelease):
-        file.from_bytes(file.to_bytes(forged))
+        file.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))

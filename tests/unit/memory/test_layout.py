@@ -9,8 +9,10 @@ from data import unit_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
+import discreet
+from discreet import InvalidInput
 from discreet.kernels import FEATURE_RADIUS, Fourier, Taylor
-from discreet.memory import Joint, Layout, Partial, Table, Unit, records
+from discreet.memory import Layout, Partial, Settings, Table, Unit, records
 from discreet.privacy import Neighbours, Privacy
 
 KERNEL = Fourier(2, frequencies=4, scale=1.0, key_norm=1.0, query_norm=1.0)
@@ -43,7 +45,7 @@ def test_claims_are_never_below_the_exact_numbers():
         assert Fraction(each.row_bound) ** 2 >= exact
         assert each.row_bound == pytest.approx(math.sqrt(exact), rel=1e-12)
     for heads in range(1, 300):
-        mechanism = Joint(
+        mechanism = Settings(
             layouts=(layout(heads=(heads,)),),
             privacy=Privacy(1.0, 1e-6, Neighbours.ADD_REMOVE),
             unit=Unit.ROW,
@@ -54,16 +56,16 @@ def test_claims_are_never_below_the_exact_numbers():
 def test_long_records_are_cut_towards_zero():
     """At a coarse lattice and a small allowance, rounding to the nearest would lengthen them."""
     kernel = Fourier(2, frequencies=512, scale=1.0, key_norm=1.0, query_norm=1.0)
-    joint = Joint(
+    settings = Settings(
         layouts=(layout(kernel=kernel),),
         privacy=Privacy(1.0, 1e-6, Neighbours.ADD_REMOVE),
         unit=Unit.RECORD,
         group_rows=1e-3,
     )
     table = Table(unit_rows(300, 2), unit_rows(300, 64, seed=1))
-    [sums] = Partial.of([table], joint, groups=np.zeros(300, int)).sums
+    [sums] = Partial.of([table], settings, groups=np.zeros(300, int)).sums
     exact = sum(int(entry) ** 2 for entry in sums.ravel())
-    assert 0 < exact <= Fraction(1e-3) ** 2 * Fraction(joint.layouts[0].row_bound) ** 2
+    assert 0 < exact <= Fraction(1e-3) ** 2 * Fraction(settings.layouts[0].row_bound) ** 2
 
 
 @pytest.mark.parametrize("tau", [0.01, 1.0, 4.0])
@@ -79,22 +81,30 @@ def test_many_rows_of_few_features_are_added_up_exactly():
     """So many rows fit one chunk that a float64 sum over all of them would be rounded."""
     kernel = Taylor(1, degree=0, scale=1.0, key_norm=1.0, query_norm=1.0)
     each = layout(kernel=kernel, value_dim=1, resolution=22)
-    joint = Joint(
+    settings = Settings(
         layouts=(each,), privacy=Privacy(100.0, 1e-6, Neighbours.ADD_REMOVE), unit=Unit.ROW
     )
     rows = 400_000
     values = np.full((rows, 1), (2**22 - 1) / 2**22)
-    [sums] = Partial.of([Table(np.ones((rows, 1)), values)], joint).sums
+    [sums] = Partial.of([Table(np.ones((rows, 1)), values)], settings).sums
     feature = int(kernel.key_features(np.ones((1, 1))).features[0, 0])
     assert feature * (2**22 - 1) * rows > 2**53
     assert sums[0, 0, 0] == feature * (2**22 - 1) * rows
 
 
-@pytest.mark.parametrize("heads", [1, 3, 64, 20_000])
+@pytest.mark.parametrize("heads", [1, 3, 64, 16_384])
 def test_gram_matrices_of_all_heads_fit_int64_together(heads):
-    joint = Joint(
+    settings = Settings(
         layouts=(layout(heads=(heads,)),),
         privacy=Privacy(1.0, 1e-6, Neighbours.ADD_REMOVE),
         unit=Unit.RECORD,
     )
-    assert heads * records.gram_rows(joint) ** 2 * 2**32 * 2**16 <= 2**62
+    assert heads * records.gram_rows(settings) ** 2 * 2**32 * 2**16 <= 2**62
+
+
+def test_more_heads_than_records_can_have_are_refused_before_anything_is_read():
+    keys, values = np.zeros((16_385, 1, 1)), np.zeros((16_385, 1, 1))
+    options = {"epsilon": 1.0, "delta": 1e-6, "scale": 1.0, "kernel": "taylor", "eps_s": 0.9}
+    with pytest.raises(InvalidInput, match="16,384 heads"):
+        discreet.build(keys, values, groups=[1], **options)
+    discreet.build(keys[:2], values[:2], groups=[1], **options)

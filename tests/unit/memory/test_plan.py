@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 import discreet
 from discreet import InvalidInput
 from discreet.kernels import Fourier
+from discreet.kernels.sphere import answer_length, log_mean_weight
 from discreet.memory import oracle
 from discreet.memory.settings import default_tau
-from discreet.memory.temperature import Spread, answer_length, spread_mass, usual_directions
+from discreet.memory.temperature import Spread, usual_directions
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -112,8 +113,8 @@ def test_the_predicted_error_of_fourier_features_is_met(rows, scale):
         quiet = discreet.build(keys, keys, kernel=kernel, scale=scale, entropy=Silent(), **SPEND)
         sums.append(quiet.sums(query)[1][0])
     options = {"rows": rows, "dim": 12, "value_dim": 1, "tau": 1.0, "multiplier": 1.0}
-    spread = Spread(**options, fourier=kernel.error)
-    expected = spread.fourier_error(spread.mass(scale, 12)) * math.exp(scale)
+    spread = Spread(**options, weight_error=kernel.error)
+    expected = spread.sum_error(kernel.weight_error, spread.mass(scale, 12)) * math.exp(scale)
     assert np.std(sums) == pytest.approx(expected, rel=0.35)
 
 
@@ -122,7 +123,7 @@ def test_the_predicted_error_of_clusters_is_met(clusters, scale):
     """Of answers to queries in the middle of clusters whose rows agree."""
     centres, rows = unit_rows(clusters, 64), 6_000
     kind = np.arange(rows) % clusters
-    spend = {"epsilon": 100.0, "delta": 1e-6}
+    spend = {"epsilon": 20.0, "delta": 1e-6}
     plan = discreet.plan(rows=rows, key_dim=64, value_dim=clusters, **spend, scale=scale)
     memory = discreet.build(
         centres[kind], np.eye(clusters)[kind], **spend, scale=scale, entropy=Silent()
@@ -214,7 +215,7 @@ def test_the_mass_of_evenly_spread_rows(dim, logit):
         log_weights = (dim - 2) * np.log(np.sin(angle))
         weights = np.exp(log_weights - log_weights.max())
         expected = math.log(np.sum(weights * np.exp(logit * np.cos(angle))) / np.sum(weights))
-    assert spread_mass(logit, dim) == pytest.approx(expected, rel=2e-3, abs=1e-6)
+    assert log_mean_weight(logit, dim) == pytest.approx(expected, rel=2e-3, abs=1e-6)
 
 
 def test_tau_falls_with_the_width_of_values():

@@ -1,0 +1,264 @@
+"""From rows to exact sums, chunk by chunk and layer by layer. PRIVATE.
+
+A row of keys becomes integer features, a row of values a weighed integer vector, and the sum of
+their outer products is added up by float64 products that are exact (`Layout.exact_rows`). Several
+threads take turns, each with memory of its own; sums of integers do not depend on who is first.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+
+from discreet import _validate
+from discreet._typing import Floats, Integers
+from discreet.errors import InvalidInput
+from discreet.memory import records
+from discreet.memory.layout import Layout
+from discreet.memory.progress import Advance, unseen
+from discreet.memory.rows import Index, Records, Table
+from discreet.memory.settings import Settings, Unit
+from discreet.memory.workers import share_out, thread_count
+
+# So many features are computed at a time, over all heads: a few buffers of 32 MiB. Half as many
+# entries of Gram matrices.
+_FEATURES_AT_ONCE = 2**22
+_GRAM_ENTRIES = 2**21
+
+
+class Adder:
+    """Adds rows to the sums of all layers, in memory that is used again.
+
+    Attributes:
+        settings: the public settings.
+        sums: one array for each layer, in lattice units, shape (heads, d_v + 1, r).
+        rows: how many rows have been added.
+        ids: the records that they belong to.
+        whole: whether all chunks have been added completely, or not at all.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.sums = [np.zeros(layout.shape, dtype=np.int64) for layout in settings.layouts]
+        self.rows = 0
+        self.whole = True
+        self.ids: set[object] = set()
+        self._by_record = settings.unit is Unit.RECORD
+        # A short record is handled in one piece, over all layers, whatever its width.
+        self._gram_rows = records.gram_rows(settings) if self._by_record else 1
+        self._memory = np.empty(0)
+
+    def add(
+        self, tables: Sequence[Table], *, groups: object = None, advance: Advance = unseen
+    ) -> None:
+        """Add the rows of some tables, one for each layer; they belong together by position.
+
+        If this raises and `whole` is False, some of the rows have been added: the sums are of no
+        use any more.
+
+        Args:
+            tables: keys and values of each layer.
+            groups: the record of each row, if the unit is a record.
+            advance: told how many rows have been added, for a progress bar.
+        """
+        rows = self._check(tables, groups)
+        owners = None if groups is None else Records.of(groups, rows)
+        if owners is not None:
+            check_disjoint(self.ids, owners.ids)
+        self.whole = False
+        if owners is None:
+            for layer, table in enumerate(tables):
+                self._add_rows(layer, table, range(rows), self.sums[layer], advance)
+        else:
+            for size, members in records.by_size(owners.of_row):
+                self._add_records(tables, size, members, advance)
+            self.ids.update(owners.ids)
+        self.rows += rows
+        self.whole = True
+
+    def _check(self, tables: Sequence[Table], groups: object) -> int:
+        """Return the number of rows, if the tables are as laid out and their sums will fit."""
+        if len(tables) != len(self.settings.layouts):
+            _validate.reject("layers", f"{len(tables)} of them", "as many as in the first chunk")
+        rows = _same_rows(tables)
+        for table, layout in zip(tables, self.settings.layouts, strict=True):
+            wanted = (layout.heads, layout.kernel.dim, layout.value_dim)
+            given = (table.heads, table.key_dim, table.value_dim)
+            if given != wanted:
+                _validate.reject("(heads, d, d_v)", given, f"{wanted}, as in the first chunk")
+            layout.check_rows(self.rows + rows)
+        if (groups is None) is self._by_record:
+            wanted_groups = "the record of each row" if self._by_record else "left out"
+            _validate.reject(
+                "groups",
+                None if groups is None else "...",
+                f"{wanted_groups}, as in the first chunk (the unit is a {self.settings.unit})",
+            )
+        return rows
+
+    def _add_rows(
+        self,
+        layer: int,
+        table: Table,
+        members: range | Integers,
+        total: Integers,
+        advance: Advance,
+    ) -> None:
+        """Add the contributions of some rows of one layer, as they are, to a sum."""
+        layout = self.settings.layouts[layer]
+        chunk, threads = self._share([layout], len(members))
+        memory = self._memory_for(threads, chunk * _feature_count(layout))
+
+        def contribute(index: Index, thread: int) -> Iterator[tuple[int, Integers]]:
+            keys, values = table.read(index)
+            features, weights = _features(layout, keys, memory[thread])
+            yield features.shape[1], exact_sum(features, _weighed(layout, values, weights))
+
+        def take(done: tuple[int, Integers]) -> None:
+            np.add(total, done[1], out=total)
+            advance(done[0])
+
+        share_out(_pieces(members, chunk), contribute, take, threads=threads)
+
+    def _add_records(
+        self, tables: Sequence[Table], size: int, members: Integers, advance: Advance
+    ) -> None:
+        """Add records of one size, each with at most the influence that it may have.
+
+        Args:
+            tables: keys and values of each layer.
+            size: rows of each record.
+            members: row numbers, shape (records, size).
+            advance: told of progress.
+        """
+        if size <= self.settings.group_rows:  # by the triangle inequality
+            rows = np.sort(members.ravel())
+            for layer, table in enumerate(tables):
+                self._add_rows(layer, table, rows, self.sums[layer], advance)
+        elif size <= self._gram_rows:
+            self._add_short(tables, size, members, advance)
+        else:
+            for member in members:
+                record = [np.zeros_like(total) for total in self.sums]
+                for layer, table in enumerate(tables):
+                    self._add_rows(layer, table, member, record[layer], advance)
+                _add(self.sums, records.shrink_sums(self.settings, record))
+
+    def _add_short(
+        self, tables: Sequence[Table], size: int, members: Integers, advance: Advance
+    ) -> None:
+        """Add records whose norms come from Gram matrices: all layers at once, one factor each.
+
+        Features of one layer at a time are in memory, so those of several layers are computed
+        twice, from the same copy of the keys.
+        """
+        layouts = self.settings.layouts
+        chunk, threads = self._share(layouts, members.size, gram=size)
+        together = max(min(chunk, _GRAM_ENTRIES // size) // size, 1)
+        largest = max(map(_feature_count, layouts))
+        memory = self._memory_for(threads, together * size * largest)
+
+        def contribute(some: Integers, thread: int) -> Iterator[tuple[int, int, Integers]]:
+            all_keys, grams, weighed = [], [], []
+            for table, layout in zip(tables, layouts, strict=True):
+                keys, values = table.read(some.ravel())
+                features, weights = _features(layout, keys, memory[thread])
+                all_keys.append(keys)
+                grams.append(records.gram(features, size))
+                weighed.append(_weighed(layout, values, weights))
+            scaled = records.scale_down(self.settings, grams, weighed, size)
+            for layer, (layout, keys, values) in enumerate(
+                zip(layouts, all_keys, scaled, strict=True)
+            ):
+                if len(layouts) > 1:
+                    features, _ = _features(layout, keys, memory[thread])
+                yield layer, some.size, exact_sum(features, values)
+
+        def take(done: tuple[int, int, Integers]) -> None:
+            layer, rows, part = done
+            np.add(self.sums[layer], part, out=self.sums[layer])
+            advance(rows)
+
+        groups = (members[start : start + together] for start in range(0, len(members), together))
+        share_out(groups, contribute, take, threads=threads)
+
+    def _share(self, layouts: Sequence[Layout], rows: int, *, gram: int = 0) -> tuple[int, int]:
+        """Return how many rows of these layers are handled at a time, and by how many threads.
+
+        Args:
+            layouts: of the layers; features of one at a time, and the rest of all of them.
+            rows: how many there are.
+            gram: rows of each record, if their Gram matrices are needed.
+        """
+        rest = sum(
+            layout.head_count * (4 * (layout.kernel.dim + layout.columns) + 2 * gram)
+            for layout in layouts
+        )
+        width = max(map(_feature_count, layouts)) + rest
+        exact = min(layout.exact_rows for layout in layouts)
+        threads = thread_count()
+        chunk = max(min(_FEATURES_AT_ONCE // threads // width, exact), self._gram_rows)
+        return chunk, max(min(threads, -(-rows // chunk)), 1)
+
+    def _memory_for(self, threads: int, size: int) -> Floats:
+        """Return so many numbers for each thread, in memory that is used again: new costs time."""
+        if len(self._memory) < threads * size:
+            self._memory = np.empty(threads * size)
+        return self._memory[: threads * size].reshape(threads, size)
+
+
+def check_disjoint(mine: AbstractSet[object], theirs: Collection[object]) -> None:
+    """Raise `InvalidInput` if a record is in both: its influence would add up."""
+    if mine and theirs and type(next(iter(mine))) is not type(next(iter(theirs))):
+        raise InvalidInput("Expected the groups of all chunks to be of one type.")
+    if not mine.isdisjoint(theirs):
+        raise InvalidInput(
+            "Expected every record to lie within one chunk or partial: its influence would add up."
+        )
+
+
+def exact_sum(features: Floats, weighed: Floats) -> Integers:
+    """Return Σ w ⊗ a over rows, exactly: so few rows at a time that no sum exceeds 2^53.
+
+    Args:
+        features: integers, shape (heads, m, r).
+        weighed: integers, shape (heads, m, d_v + 1).
+    """
+    # This orientation is half as fast again as its transpose in BLAS.
+    return np.asarray(np.matmul(weighed.swapaxes(1, 2), features), dtype=np.int64)
+
+
+def _features(layout: Layout, keys: Floats, memory: Floats) -> tuple[Floats, Floats | None]:
+    """Return the integer features of keys, shape (heads, m, r), and the weights of the rows."""
+    mapped = layout.kernel.key_features(keys, out=memory)
+    features = mapped.features.reshape(layout.head_count, -1, layout.kernel.features)
+    return features, mapped.weights
+
+
+def _weighed(layout: Layout, values: Floats, weights: Floats | None) -> Floats:
+    """Return weighed values, shape (heads, m, d_v + 1)."""
+    return layout.weigh(values, weights).reshape(layout.head_count, -1, layout.columns)
+
+
+def _feature_count(layout: Layout) -> int:
+    """Return how many numbers the features of one row are, over all heads of a layer."""
+    return layout.head_count * layout.kernel.features
+
+
+def _pieces(members: range | Integers, chunk: int) -> Iterator[Index]:
+    """Yield row numbers, a chunk at a time; slices where they follow each other."""
+    for start in range(0, len(members), chunk):
+        index = members[start : start + chunk]
+        yield slice(index.start, index.stop) if isinstance(index, range) else index
+
+
+def _add(totals: Sequence[Integers], more: Sequence[Integers]) -> None:
+    for total, part in zip(totals, more, strict=True):
+        np.add(total, part, out=total)
+
+
+def _same_rows(tables: Sequence[Table]) -> int:
+    counts = {table.rows for table in tables}
+    if len(counts) != 1:
+        raise InvalidInput("Expected the same number of rows in every layer.")
+    return counts.pop()

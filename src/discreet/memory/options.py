@@ -1,0 +1,170 @@
+"""What a caller of `build`, `build_many`, `Builder` or `plan` asks for: one list of options."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Required, TypedDict, TypeVar
+
+from discreet import _validate
+from discreet._warn import warn
+from discreet.errors import PrivacyLeakWarning
+from discreet.kernels import Kernel, registry
+from discreet.privacy import Neighbours, Privacy
+
+PerLayer = float | Sequence[float]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Numbers from here on protect nobody.
+_LARGE_EPSILON, _LARGE_DELTA = 20.0, 1e-2
+
+_LEAST_NORM = 1e-30
+
+
+class CommonOptions(TypedDict, total=False):
+    """The options by name, for type checkers; `Options` has their defaults and their meaning."""
+
+    epsilon: Required[float]
+    delta: Required[float]
+    neighbours: str
+    key_norm: PerLayer
+    query_norm: PerLayer
+    value_norm: PerLayer
+    scale: PerLayer | None
+    kernel: str | Kernel
+    eps_s: float
+    tau: PerLayer | None
+    group_rows: float
+
+
+class BuildOptions(CommonOptions, total=False):
+    """All of them; `plan` has a name of its own for this one."""
+
+    rows_hint: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of a build, checked.
+
+    Bounds, `scale` and `tau` may be sequences with one number for each layer.
+
+    Attributes:
+        epsilon: above 0.
+        delta: above 0; well below one over the number of people.
+        neighbours: "add_remove" (the number of rows is private, too), or "replace".
+        key_norm: public bound on ‖key‖₂. Choose it without looking at the data.
+        query_norm: public bound on ‖query‖₂; longer queries are clipped.
+        value_norm: public bound on ‖value‖₂.
+        scale: logit = scale·⟨query, key⟩, fixed for ever; None for what `plan` recommends, which
+            needs `rows_hint`.
+        rows_hint: a public, rounded number of rows. Never computed from the data under
+            "add_remove".
+        kernel: "auto", "minimax", "fourier", "taylor", or a kernel from `discreet.kernels`.
+        eps_s: relative error of exp that "auto" asks of a polynomial.
+        tau: weight of the denominator; None for value_norm/(4·d_v^¼).
+        group_rows: a record's influence is scaled down to that of so many rows.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: str = Neighbours.ADD_REMOVE
+    key_norm: PerLayer = 1.0
+    query_norm: PerLayer = 1.0
+    value_norm: PerLayer = 1.0
+    scale: PerLayer | None = None
+    rows_hint: int | None = None
+    kernel: str | Kernel = registry.AUTO
+    eps_s: float = 0.05
+    tau: PerLayer | None = None
+    group_rows: float = 1.0
+
+    def __post_init__(self) -> None:
+        checked = {
+            "epsilon": _validate.real("epsilon", self.epsilon, above=0),
+            "delta": _validate.real("delta", self.delta, above=0, below=1),
+            "neighbours": Neighbours.parse(self.neighbours),
+            "eps_s": _validate.real("eps_s", self.eps_s, above=0, below=1),
+            "group_rows": _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6),
+        }
+        for name in ("key_norm", "query_norm", "value_norm"):
+            limits = {"at_least": _LEAST_NORM, "at_most": 1 / _LEAST_NORM}
+            checked[name] = _numbers(name, getattr(self, name), limits)
+        for name in ("scale", "tau"):
+            given = getattr(self, name)
+            checked[name] = None if given is None else _numbers(name, given, {"above": 0})
+        if self.rows_hint is not None:
+            checked["rows_hint"] = _validate.whole(
+                "rows_hint", self.rows_hint, at_least=1, at_most=2**40
+            )
+        if not isinstance(self.kernel, str):
+            registry.check_registered(self.kernel)
+        elif self.kernel != registry.AUTO:
+            registry.kind_named(self.kernel)
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def privacy(self) -> Privacy:
+        """ε, δ and the neighbouring relation."""
+        return Privacy(self.epsilon, self.delta, Neighbours(self.neighbours))
+
+    def number(self, name: str, layer: int, layers: int) -> float:
+        """Return the number that one of so many layers has: one for all, or its own."""
+        value: float | tuple[float, ...] = getattr(self, name)
+        if not isinstance(value, tuple):
+            return value
+        if len(value) != layers:
+            _validate.reject(f"len({name})", len(value), f"one for each of {layers} layers")
+        return value[layer]
+
+    def warn_if_nobody_is_protected(self) -> None:
+        """Warn of public numbers that make the promise an empty one."""
+        if self.epsilon > _LARGE_EPSILON:
+            warn(
+                f"epsilon={self.epsilon:g} protects nobody: what one row changes can be e^20 times "
+                "as likely, and more.",
+                PrivacyLeakWarning,
+            )
+        if self.delta >= _LARGE_DELTA:
+            warn(
+                f"delta={self.delta:g} protects nobody: so often may all be lost.",
+                PrivacyLeakWarning,
+            )
+        elif self.rows_hint is not None and self.delta * self.rows_hint >= 1:
+            warn(
+                f"delta={self.delta:g} is not below one over the number of rows: whoever "
+                "published a row of it whole, chosen at random, would keep this promise.",
+                PrivacyLeakWarning,
+            )
+
+
+def shows_options(*, without: str | None = None) -> Callable[[Function], Function]:
+    """Show the options and their defaults in the signature of a function that takes them."""
+
+    def show(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = signature.parameters.values()
+        first = [each for each in own if each.kind is each.POSITIONAL_OR_KEYWORD]
+        last = [each for each in own if each.kind is each.KEYWORD_ONLY]
+        listed = [
+            inspect.Parameter(
+                each.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if each.default is MISSING else each.default,
+                annotation=each.type,
+            )
+            for each in fields(Options)
+            if each.name != without
+        ]
+        shown = signature.replace(parameters=[*first, *listed, *last])
+        function.__signature__ = shown  # type: ignore[attr-defined]
+        return function
+
+    return show
+
+
+def _numbers(name: str, value: Any, limits: dict[str, float]) -> Any:  # noqa: ANN401
+    """Return one number, or a tuple of them, if all are within the limits."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_validate.real(name, each, **limits) for each in value)
+    return _validate.real(name, value, **limits)

@@ -1,0 +1,134 @@
+"""Answers from a released state, as pure functions of queries and arrays.
+
+No cache, no branch that depends on a value, and nothing of numpy where the arrays are torch's: so
+torch compiles, exports, maps and differentiates them. Queries must be finite; `Memory` checks that
+at the door.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._arrays import namespace
+from discreet._typing import Array, Floats
+from discreet.kernels import Kernel
+from discreet.memory.layout import Layout
+from discreet.memory.queries import Queries
+from discreet.memory.release import Released
+from discreet.noise import RoundedGaussian
+
+# The number of rows is estimated from the noisy state; the truth is within this many standard
+# errors of it 399 times in 400.
+_CERTAIN = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """How to answer from one state; post-processing, so it costs no privacy, ever.
+
+    Attributes:
+        layout: kernel, bounds and lattice.
+        deviation: standard deviation of the noise on one entry of the state, in real units.
+        arrays: all that depends on the state, by name, in float64 (and whole numbers). `attend` and
+            the others take them as an argument, wherever and in whatever precision a caller keeps
+            them: answers are computed there, in that precision.
+    """
+
+    layout: Layout
+    deviation: float
+    arrays: Mapping[str, NDArray[Any]]
+
+    @classmethod
+    def of(cls, released: Released) -> "Reader":
+        """Return the reader of a state."""
+        layout, kernel = released.layout, released.layout.kernel
+        real = released.state.astype(np.float64) * layout.real_unit
+        real[:, -1] /= layout.real_tau
+        arrays = kernel.reading(np.asarray(real.swapaxes(1, 2)))
+        deviation = math.sqrt(RoundedGaussian(sigma=released.sigma).variance) * layout.real_unit
+        least, most = _mass(released, arrays, deviation)
+        edge = math.exp(kernel.largest_logit)
+        bounds = {"least": least[:, None, None] / edge, "most": most[:, None, None] * edge}
+        return cls(layout, deviation, {**arrays, **bounds})
+
+    @property
+    def kernel(self) -> Kernel:
+        """The feature map."""
+        return self.layout.kernel
+
+    def attend(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return private attention, in the shape and dtype of the queries: (..., d_v).
+
+        Args:
+            queries: finite, shape (..., d), or (..., *heads, m, d).
+            arrays: those of `arrays`, in the library and on the device of the queries.
+        """
+        flat = Queries.of(queries, self.layout, arrays["least"].dtype)
+        return flat.back(self.answers(flat.rows, arrays)[0])
+
+    def answers(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
+        """Return private attention, clamped to the ball of values, shape (heads, m, d_v).
+
+        Args:
+            rows: queries, finite, shape (heads, m, d), in the precision of the arrays.
+            arrays: as for `attend`.
+        """
+        return (self._answers(rows, arrays)[0],)
+
+    def answers_with_noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Return the same, and the standard error of the noise in each number."""
+        inside, den, squared = self._answers(rows, arrays)
+        noise = self._noise(squared, arrays) / self._factor(squared) / den
+        spread = namespace(inside).sqrt(1 + (inside / self.layout.real_tau) ** 2)
+        return inside, noise * spread
+
+    def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
+        """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1)."""
+        clipped, squared = self.kernel.clip_queries(rows)
+        return (self.kernel.read(clipped, arrays) * self._factor(squared),)
+
+    def noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
+        """Return the standard error of each entry of AV, shape (heads, m, 1)."""
+        _, squared = self.kernel.clip_queries(rows)
+        return (self._noise(squared, arrays),)
+
+    def _answers(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+        """Return answers, denominators over `_factor`, and squared lengths of queries."""
+        xp = namespace(rows)
+        clipped, squared = self.kernel.clip_queries(rows)
+        # Numerators and denominators share a factor, which is left out.
+        sums = self.kernel.read(clipped, arrays)
+        # What n rows can give; n is public, or estimated from the noisy state.
+        low = arrays["least"] / self._factor(squared)
+        den = xp.minimum(xp.maximum(sums[..., -1:], low), arrays["most"])
+        out = sums[..., :-1] / den
+        relative = out * (1 / self.layout.value_norm)
+        length = xp.sum(relative * relative, axis=-1, keepdims=True)
+        return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den, squared
+
+    def _noise(self, squared: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return the standard error of a numerator: σ·‖φ(q)‖."""
+        return self.kernel.query_norms(squared, arrays) * self.deviation
+
+    def _factor(self, squared: Array) -> Array:
+        """Return what `Kernel.read` leaves out: e^(s·exponent) for squared lengths s."""
+        return namespace(squared).exp(squared * self.kernel.query_exponent)
+
+
+def _mass(
+    released: Released, arrays: Mapping[str, NDArray[Any]], deviation: float
+) -> tuple[Floats, Floats]:
+    """Return bounds on Σ_i 1 (for records: of their factors) in each head, shape (heads,)."""
+    layout, kernel = released.layout, released.layout.kernel
+    if released.rows is not None:
+        rows = np.full(layout.head_count, float(max(released.rows, 1)))
+        return rows, rows
+    origin = np.zeros((layout.head_count, 1, kernel.dim))
+    estimate = kernel.read(origin, arrays)[:, 0, -1]
+    noise = kernel.query_norms(np.zeros(layout.head_count), arrays) * deviation
+    margin = _CERTAIN * noise / layout.real_tau
+    return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)

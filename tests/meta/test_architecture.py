@@ -1,0 +1,43 @@
+"""The architecture page names files that exist, and leaves none out."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+SOURCE = ROOT / "src" / "discreet"
+
+
+def test_every_file_that_it_names_exists():
+    named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", PAGE))
+    assert len(named) > 30
+    places = {path: [ROOT / path, SOURCE / path] for path in named}
+    assert [path for path, tried in places.items() if not any(p.exists() for p in tried)] == []
+
+
+def test_every_file_of_the_two_rooms_that_a_row_goes_through_is_named():
+    for room in ("memory", "kernels"):
+        files = {f"{room}/{path.name}" for path in (SOURCE / room).glob("[a-z]*.py")}
+        assert {name for name in files if f"`{name}`" not in PAGE} == set()
+
+
+def test_every_function_that_it_names_exists():
+    named = re.findall(r"`(?:\w+/)*(\w+)\.py` \| (?:`(\w+)(?:\.(\w+))?`)", PAGE)
+    assert len(named) >= 5
+    for file, *names in named:
+        [path] = [each for each in SOURCE.rglob(f"{file}.py") if each.parent.name != "paper"]
+        text = path.read_text(encoding="utf-8")
+        for name in filter(None, names):
+            assert re.search(rf"(def|class) {name}\b", text), (file, name)
+
+
+def test_the_picture_is_the_one_that_its_script_draws():
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import draw_architecture
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+    drawn = (ROOT / "docs" / "architecture.svg").read_text(encoding="utf-8")
+    assert draw_architecture.drawing() == drawn
+    assert "prefers-color-scheme: dark" in drawn

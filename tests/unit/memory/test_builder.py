@@ -1,0 +1,197 @@
+import copy
+import inspect
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from data import unit_rows
+
+import discreet
+from discreet import BudgetExceeded, InvalidInput, PrivacyLeakWarning
+from discreet.memory import Options
+from discreet.memory import adder as adder_module
+from discreet.testing import Seeded, Silent
+
+KEYS, VALUES = unit_rows(600, 4), unit_rows(600, 3, seed=1)
+OTHER = unit_rows(2, 600, 5, seed=2), unit_rows(2, 600, 2, seed=3)
+OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "scale": 1.0}
+GROUPS = np.arange(600) // 7
+
+
+def states(memories):
+    return [memory.released.state for memory in memories]
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [300], [0, 17, 17, 599]])
+def test_chunks_give_what_one_build_gives(cuts):
+    [whole] = states([discreet.build(KEYS, VALUES, **OPTIONS, entropy=Silent())])
+    builder = discreet.Builder(**OPTIONS)
+    for keys, values in zip(np.split(KEYS, cuts), np.split(VALUES, cuts), strict=True):
+        builder.add(keys, values)
+    [state] = states(builder.release(entropy=Silent()))
+    assert np.array_equal(state, whole)
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS])
+def test_layers_in_chunks_give_what_one_build_gives(groups):
+    options = OPTIONS | {"group_rows": 1.0 if groups is None else 2.0}
+    layers = [(KEYS, VALUES), OTHER]
+    whole = discreet.build_many(layers, groups=groups, **options, entropy=Seeded(3))
+    builder = discreet.Builder(**options)
+    for rows in (slice(0, 7 * 40), slice(7 * 40, None)):
+        chunk = [(keys[..., rows, :], values[..., rows, :]) for keys, values in layers]
+        builder.add_layers(chunk, None if groups is None else groups[rows])
+    for mine, theirs in zip(builder.release(entropy=Seeded(3)), whole, strict=True):
+        assert np.array_equal(mine.released.state, theirs.released.state)
+        assert mine.guarantee == theirs.guarantee
+        assert mine.card.to_dict() == theirs.card.to_dict()
+
+
+def test_it_is_released_once_and_takes_no_rows_after():
+    builder = discreet.Builder(**OPTIONS)
+    builder.add(KEYS, VALUES)
+    builder.release()
+    with pytest.raises(BudgetExceeded, match="spent"):
+        builder.release()
+    with pytest.raises(BudgetExceeded, match="spent"):
+        builder.add(KEYS, VALUES)
+
+
+def test_two_threads_do_not_both_release():
+    builder = discreet.Builder(**OPTIONS)
+    builder.add(KEYS, VALUES)
+    done, start = [], threading.Barrier(8)
+
+    def release():
+        start.wait()
+        try:
+            done.append(builder.release())
+        except BudgetExceeded:
+            done.append(None)
+
+    threads = [threading.Thread(target=release) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(each is not None for each in done) == 1
+    assert len(done) == 8
+
+
+def test_rows_of_a_chunk_that_failed_are_not_counted_twice(monkeypatch):
+    """Some were added before the bad one was seen: whoever adds them again must not get away."""
+    monkeypatch.setattr(adder_module, "_FEATURES_AT_ONCE", 1000)
+    spoiled = KEYS.copy()
+    spoiled[-1] = np.nan
+    builder = discreet.Builder(**OPTIONS)
+    builder.add(KEYS[:5], VALUES[:5])
+    with pytest.raises(InvalidInput, match="NaN"):
+        builder.add(spoiled, VALUES)
+    for again in (lambda: builder.add(KEYS, VALUES), builder.release):
+        with pytest.raises(InvalidInput, match="begin anew"):
+            again()
+
+
+def test_a_chunk_that_does_not_fit_is_refused_and_the_builder_goes_on():
+    builder = discreet.Builder(**OPTIONS)
+    builder.add(KEYS, VALUES)
+    for layers, groups in (
+        ([(KEYS[:, :2], VALUES)], None),
+        ([(KEYS, VALUES[1:])], None),
+        ([(KEYS, VALUES), OTHER], None),
+        ([(KEYS, VALUES)], GROUPS),
+        ([(KEYS,)], None),
+        ([], None),
+    ):
+        with pytest.raises(InvalidInput):
+            builder.add_layers(layers, groups)
+    [memory] = builder.release(entropy=Silent())
+    whole = discreet.build(KEYS, VALUES, **OPTIONS, entropy=Silent())
+    assert np.array_equal(memory.released.state, whole.released.state)
+
+
+def test_a_record_lies_within_one_chunk():
+    builder = discreet.Builder(**OPTIONS)
+    builder.add(KEYS, VALUES, groups=GROUPS)
+    with pytest.raises(InvalidInput, match="record"):
+        builder.add(KEYS[:1], VALUES[:1], groups=[85])
+    with pytest.raises(InvalidInput, match="one type"):
+        builder.add(KEYS[:1], VALUES[:1], groups=["85"])
+    with pytest.raises(InvalidInput, match="groups"):
+        builder.add(KEYS[:1], VALUES[:1])
+    builder.add(KEYS[:1], VALUES[:1], groups=[86])
+    [memory] = builder.release()
+    assert memory.guarantee.unit == "record"
+
+
+def test_without_a_chunk_there_is_nothing_to_release():
+    builder = discreet.Builder(**OPTIONS)
+    with pytest.raises(InvalidInput, match="at least one chunk"):
+        builder.release()
+    builder.add(KEYS[:0], VALUES[:0])
+    builder.release()
+
+
+def test_what_is_inside_stays_inside():
+    builder = discreet.Builder(**OPTIONS)
+    assert builder.settings is None
+    builder.add(KEYS, VALUES)
+    assert builder.settings.layouts[0].kernel.dim == 4
+    assert repr(builder) == str(builder) == "<Builder: exact sums, private>"
+    for copier in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="private"):
+            copier(builder)
+
+
+def test_options_are_one_list_with_one_set_of_defaults():
+    own = inspect.signature(Options).parameters
+    for function in (discreet.build, discreet.build_many, discreet.Builder):
+        shown = inspect.signature(function).parameters
+        assert {name: shown[name].default for name in own} == {
+            name: each.default for name, each in own.items()
+        }
+    planned = inspect.signature(discreet.plan).parameters
+    assert set(own) - set(planned) == {"rows_hint"}
+    assert set(Options.__annotations__) == set(discreet.memory.options.BuildOptions.__annotations__)
+    with pytest.raises(TypeError, match="epsilom"):
+        discreet.Builder(epsilom=1.0, delta=1e-6)
+    with pytest.raises(TypeError, match="delta"):
+        discreet.build(KEYS, VALUES, epsilon=1.0)
+
+
+def chunked(**options):
+    builder = discreet.Builder(**options)
+    builder.add(KEYS, VALUES)
+    return builder.release()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"epsilon": 20.1}, "epsilon=20.1"),
+        ({"delta": 0.01}, "delta=0.01"),
+        ({"delta": 1e-3, "rows_hint": 1000}, "number of rows"),
+    ],
+)
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda **options: discreet.build(KEYS, VALUES, **options),
+        lambda **options: discreet.build_many([(KEYS, VALUES)], **options),
+        chunked,
+    ],
+    ids=["build", "build_many", "Builder"],
+)
+def test_numbers_that_protect_nobody_are_warned_of_where_they_were_given(build, numbers, message):
+    with pytest.warns(PrivacyLeakWarning, match=message) as caught:
+        build(**OPTIONS | numbers)
+    assert [each.filename for each in caught] == [__file__]
+
+
+@pytest.mark.parametrize("numbers", [{"epsilon": 20.0}, {"delta": 0.0099}, {"rows_hint": 999_999}])
+def test_numbers_that_may_protect_somebody_are_not(numbers):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        discreet.build(KEYS, VALUES, **OPTIONS | numbers)

@@ -1,0 +1,73 @@
+import threading
+import time
+
+import numpy as np
+import pytest
+from data import unit_rows
+from threadpoolctl import threadpool_info
+
+import discreet
+from discreet.memory import adder, workers
+from discreet.testing import Silent
+
+
+def blas_threads():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_each_item_is_done_once(threads):
+    taken = []
+    workers.share_out(range(100), lambda item, _: [item * 2], taken.append, threads=threads)
+    assert sorted(taken) == [2 * item for item in range(100)]
+
+
+def test_threads_have_numbers_and_take_turns():
+    seen = set()
+    meet = threading.Barrier(3, timeout=20)
+
+    def work(item, thread):
+        if item < 3:
+            meet.wait()  # three at once, or this times out
+        seen.add(thread)
+        return ()
+
+    workers.share_out(range(30), work, lambda _: None, threads=3)
+    assert seen == {0, 1, 2}
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_first_error_ends_all(threads):
+    done = []
+
+    def work(item, _):
+        if item == 5:
+            raise KeyError("private")
+        time.sleep(0.001)
+        yield item
+
+    with pytest.raises(KeyError):
+        workers.share_out(range(100_000), work, done.append, threads=threads)
+    assert len(done) < 1000
+
+
+def test_blas_has_one_thread_while_work_lasts():
+    before = blas_threads()
+    found = []
+    workers.share_out(range(4), lambda *_: [blas_threads()], found.append, threads=2)
+    assert found == [{1}] * 4
+    assert blas_threads() == before
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(3000) // 3])
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, groups):
+    monkeypatch.setattr(adder, "_FEATURES_AT_ONCE", 2**16)
+    layers = [(unit_rows(2, 3000, 4), unit_rows(2, 3000, 3)), (unit_rows(3000, 6),) * 2]
+    options = {"epsilon": 1.0, "delta": 1e-6, "scale": [1.0, 4.0], "entropy": Silent()}
+    states = []
+    for threads in (1, 2, 7):
+        monkeypatch.setattr(adder, "thread_count", lambda threads=threads: threads)
+        made = discreet.build_many(layers, groups=groups, **options)
+        states.append([memory.released.state for memory in made])
+    for other in states[1:]:
+        assert all(np.array_equal(*pair) for pair in zip(states[0], other, strict=True))
