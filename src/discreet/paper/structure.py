@@ -2,7 +2,6 @@
 
 import abc
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
 from discreet._typing import Floats
+from discreet._warn import warn
 from discreet.accounting import Mechanism, Receipt
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.noise import Entropy, SystemEntropy
@@ -262,4 +262,4 @@ def check_size(factors: dict[str, int], *, limit: int) -> None:
 
 def warn_noise(message: str) -> None:
     """Warn that answers will be noise; from public parameters only."""
-    warnings.warn(message, UserWarning, stacklevel=4)
+    warn(message, UserWarning)

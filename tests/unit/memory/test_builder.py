@@ -2,6 +2,7 @@ import copy
 import inspect
 import pickle
 import threading
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -190,8 +191,32 @@ def test_numbers_that_protect_nobody_are_warned_of_where_they_were_given(build, 
     assert [each.filename for each in caught] == [__file__]
 
 
+def peak_of(layers, **options):
+    """Bytes that a build takes beyond its inputs and states."""
+    tracemalloc.start()
+    try:
+        memories = discreet.build_many(layers, **OPTIONS, **options)
+        return tracemalloc.get_traced_memory()[1] - sum(memory.nbytes for memory in memories)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(1_500) // 3])
+def test_many_layers_take_the_memory_of_one(groups):
+    layer = unit_rows(2, 1_500, 64), unit_rows(2, 1_500, 64, seed=1)
+    peak_of([layer], groups=groups)  # what is made once, and kept
+    assert peak_of([layer] * 6, groups=groups) < 1.3 * peak_of([layer], groups=groups)
+
+
+@pytest.mark.slow
+def test_32_layers_of_8_heads_take_the_memory_of_one():
+    layer = unit_rows(8, 10_000, 64), unit_rows(8, 10_000, 64, seed=1)
+    peak_of([layer])
+    assert peak_of([layer] * 32) < 1.3 * peak_of([layer])
+
+
 @pytest.mark.parametrize("numbers", [{"epsilon": 20.0}, {"delta": 0.0099}, {"rows_hint": 999_999}])
 def test_numbers_that_may_protect_somebody_are_not(numbers):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        discreet.build(KEYS, VALUES, **OPTIONS | numbers)
+        assert discreet.build(KEYS, VALUES, **OPTIONS | numbers).private
