@@ -8,6 +8,7 @@ Run: python benchmarks/memory.py (five minutes and 4 GB; needs torch). It prints
 - Builds: against a plain float32 build of the same features in torch, without clipping, rounding or
   noise; the fastest of two runs against the fastest of three chunk sizes. No ratio is reported
   unless both give the same state.
+- A busy neighbour: both builds again, while another process keeps one core busy.
 - Peak memory: of a process of its own that builds from memory-mapped files.
 """
 
@@ -125,27 +126,40 @@ def plain_build(
 
 def builds(counts: list[int]) -> list[dict[str, float]]:
     """Compare builds with plain float32 ones of the same features, for each number of rows."""
-    results = []
-    for count in counts:
-        keys, values = rows(count, 0), rows(count, 1)
-        row: dict[str, float] = {"rows": count}
-        for name, scale in KERNELS.items():
-            row[name] = float("inf")
-            for _ in range(2):
-                start = time.perf_counter()
-                memory = discreet.build(keys, values, **SPEND, scale=scale)
-                row[name] = min(row[name], time.perf_counter() - start)
-            tau = memory.released.layout.real_tau
-            weighed = torch.from_numpy(np.hstack([values, np.full((count, 1), tau, np.float32)]))
-            best, state = float("inf"), torch.empty(0)
-            for chunk in (512, 1024, 2048):  # whichever suits the processor's cache
-                start = time.perf_counter()
-                state = plain_build(memory.kernel, torch.from_numpy(keys), weighed, chunk)
-                best = min(best, time.perf_counter() - start)
-            check_same_state(memory.kernel, keys, values, state)
-            row[f"{name}: plain"] = best
-        results.append(row)
-    return results
+    return [
+        {"rows": count} | {k: v for name in KERNELS for k, v in build_times(count, name).items()}
+        for count in counts
+    ]
+
+
+def build_times(count: int, name: str) -> dict[str, float]:
+    """Return the seconds of our build with one kernel, and of the plain one."""
+    keys, values = rows(count, 0), rows(count, 1)
+    ours = float("inf")
+    for _ in range(2):
+        start = time.perf_counter()
+        memory = discreet.build(keys, values, **SPEND, scale=KERNELS[name])
+        ours = min(ours, time.perf_counter() - start)
+    tau = memory.released.layout.real_tau
+    weighed = torch.from_numpy(np.hstack([values, np.full((count, 1), tau, np.float32)]))
+    best, state = float("inf"), torch.empty(0)
+    for chunk in (512, 1024, 2048):  # whichever suits the processor's cache
+        start = time.perf_counter()
+        state = plain_build(memory.kernel, torch.from_numpy(keys), weighed, chunk)
+        best = min(best, time.perf_counter() - start)
+    check_same_state(memory.kernel, keys, values, state)
+    return {name: ours, f"{name}: plain": best}
+
+
+def slowdowns(count: int) -> dict[str, float]:
+    """Return how many times longer builds take while another process keeps one core busy."""
+    quiet = builds([count])[0]
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as neighbour:
+        try:
+            busy = builds([count])[0]
+        finally:
+            neighbour.kill()
+    return {name: busy[name] / quiet[name] for name in quiet if name != "rows"}
 
 
 def check_same_state(
@@ -204,6 +218,13 @@ def page(counts: list[int]) -> str:
     for row in builds(counts[1:]):
         cells = [f"{row[name]:.2f}, {row[name] / row[f'{name}: plain']:.2f} ×" for name in KERNELS]
         lines.append(f"| {row['rows']:,.0f} | {' | '.join(cells)} |")
+    slower = slowdowns(counts[-2])
+    lines += [
+        "",
+        f"## A busy neighbour: how many times longer a build of {counts[-2]:,} rows takes",
+        "",
+        *(f"- {name}: {times:.2f} ×" for name, times in slower.items()),
+    ]
     lines += ["", "## Peak memory of a build from memory-mapped files", ""]
     for name, scale in KERNELS.items():
         inputs = counts[-1] * DIM * 4 * 2

@@ -26,7 +26,7 @@ class Builder:
     The options are those of `build_many` (`Options`). Nothing is released before `release`; what
     is added up until then is private, and cannot be copied, pickled or printed. Each row may be
     added once; with `groups`, all rows of a record belong into one chunk. Settings are fixed by the
-    first chunk's shapes.
+    first chunk's shapes::
 
         builder = discreet.Builder(epsilon=1.0, delta=1e-6, rows_hint=100_000)
         for keys, values in chunks:

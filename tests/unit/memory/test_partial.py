@@ -292,13 +292,13 @@ def test_a_shard_of_the_same_name_does_not_merge_twice():
 @pytest.mark.parametrize("index", [slice(2, 9), np.array([4, 1])])
 def test_rows_are_copied_before_they_are_looked_at(tmp_path, index):
     """A mapped file that somebody writes into, or a tensor, changes nothing that was checked."""
-    np.save(tmp_path / "keys.npy", KEYS)
+    one, values_of_one = KEYS[0].copy(), VALUES[0]  # without heads, some rows lie side by side
+    np.save(tmp_path / "keys.npy", one)
     mapped = np.load(tmp_path / "keys.npy", mmap_mode="r+")
-    tensor = torch.from_numpy(KEYS.copy())
-    for keys in (KEYS.copy(), mapped, tensor):
-        read, values = Table(keys, VALUES).read(index)
+    for keys in (one.copy(), mapped, torch.from_numpy(one.copy())):
+        read, values = Table(keys, values_of_one).read(index)
         before = read.copy()
         assert not np.shares_memory(read, np.asarray(keys))
-        assert not np.shares_memory(values, VALUES)
+        assert not np.shares_memory(values, values_of_one)
         keys[...] = 1e30
         assert np.array_equal(read, before)
