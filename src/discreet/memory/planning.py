@@ -11,6 +11,7 @@ from discreet.memory.layout import Layout
 from discreet.memory.options import CommonOptions, Options, shows_options
 from discreet.memory.settings import CLEAR, Settings, Shape, Unit, settle
 from discreet.memory.temperature import Spread, usual_directions
+from discreet.privacy import rounded_up
 
 WITHIN = 1.96  # standard errors hold 95% of the time
 
@@ -81,7 +82,13 @@ class Plan:
 
     def __str__(self) -> str:
         facts = [
-            ("for", f"{self.rows:,} rows at ε = {self.epsilon:g}, δ = {self.delta:g}"),
+            (
+                "for",
+                (
+                    f"{self.rows:,} rows at ε = {rounded_up(self.epsilon)}, "
+                    f"δ = {rounded_up(self.delta)}"
+                ),
+            ),
             (
                 "scale",
                 (

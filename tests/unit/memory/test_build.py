@@ -1,5 +1,6 @@
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -304,3 +305,37 @@ def test_a_kernel_for_other_keys_is_refused():
     box = Taylor.on_box(4, upper=0.5, eps_s=0.05)
     with pytest.raises(InvalidInput, match="nonnegative"):
         build(kernel=box, scale=None, key_norm=box.key_norm, query_norm=box.query_norm)
+
+
+def test_the_receipt_is_made_before_any_noise_is_drawn(monkeypatch):
+    made = []
+    issue = discreet.accounting.Receipt.issue
+
+    class Watched(Seeded):
+        """Notes how many receipts there were when noise was asked for."""
+
+        def realise(self, sampler, count):
+            made.append("noise")
+            return super().realise(sampler, count)
+
+    def noted(**facts):
+        made.append("receipt")
+        return issue(**facts)
+
+    monkeypatch.setattr(discreet.accounting.Receipt, "issue", noted)
+    first, second = discreet.build_many(
+        [(KEYS, VALUES), (KEYS, VALUES)], **SPEND, scale=1.0, entropy=Watched(1)
+    )
+    assert made == ["receipt", "noise", "noise"]
+    assert first.receipt == second.receipt
+    assert not first.receipt.private
+    assert first.receipt.guarantee(delta=1e-6).epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.70004, 1.00001, 3.99999])
+def test_no_text_rounds_epsilon_down(epsilon):
+    memory = build(epsilon=epsilon)
+    for text in (repr(memory), repr(memory.released), str(memory.guarantee), str(memory.card)):
+        shown = [float(each) for each in re.findall(r"ε = ([\d.]+)", text)]
+        assert shown
+        assert min(shown) >= epsilon
