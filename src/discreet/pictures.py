@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from discreet._files import whole_file
 from discreet.errors import InvalidInput
-from discreet.memory.planning import WITHIN
+from discreet.memory.reader import WITHIN
 
 OWNERS_EYES = "For the owner's eyes: exact answers are not private."
 

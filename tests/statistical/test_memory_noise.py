@@ -83,7 +83,7 @@ def test_intervals_of_two_standard_errors_cover_the_noiseless_answer(kernel):
     inside, total = 0, 0
     for seed in range(120):
         memory = discreet.build(keys, values, **options, entropy=Seeded(seed))
-        out, error = memory.attend(queries, stderr=True)
+        out, error = memory.attend(queries), memory.noise_stderr(queries)
         clear = memory.sums(queries)[1] > 5 * memory.sums_stderr(queries)[1]
         inside += np.sum(np.abs(out - quiet)[clear] <= 1.96 * error[clear])
         total += 3 * np.sum(clear)

@@ -184,6 +184,14 @@ class KernelContract:
         for name, array in kernel.arrays().items():
             assert np.array_equal(again.arrays()[name], array)
 
+    def test_blocks_add_up_to_the_whole(self, kernel):
+        queries, _ = kernel.clip_queries(unit_rows(2, 7, kernel.dim) * kernel.query_norm)
+        state = np.random.default_rng(0).standard_normal((2, kernel.features, 3))
+        arrays = kernel.reading(state)
+        blocks = kernel.read_blocks(queries, arrays)
+        assert blocks.shape == (2, kernel.blocks, 7, 3)
+        np.testing.assert_allclose(blocks.sum(axis=1), kernel.read(queries, arrays), atol=1e-10)
+
     def test_it_says_what_it_costs_and_how_it_errs(self, kernel):
         assert kernel.operations >= kernel.features
         assert 0 <= kernel.weight_error <= 1

@@ -22,7 +22,7 @@ from discreet.cli.shell import Page, already_written, printable
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.memory import Plan, build, compare, load
 from discreet.memory.file import to_bytes
-from discreet.memory.planning import WITHIN
+from discreet.memory.reader import WITHIN
 from discreet.tables import read_array, read_groups, split
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
@@ -134,7 +134,11 @@ def attend_file(
         if as_json:
             print_json({"output": str(output), "shape": out.shape, "median_stderr": typical})
         else:
-            about = "" if typical is None else f", ±{typical:.2g} of noise and the kernel's error"
+            about = (
+                ""
+                if typical is None
+                else f", ±{typical:.2g} (median standard error, noise and kernel)"
+            )
             print_page(f"{output}: answers of shape {out.shape}{about}")
 
 
@@ -178,8 +182,8 @@ def compare_files(
     lines = {
         "queries": f"{facts['queries']:,}",
         "error": f"{made.error:.3g} (root mean square, each number of an answer)",
-        "predicted": f"{made.predicted:.3g} from the noise alone",
-        "within": f"{made.within:.1%} of numbers are within 1.96 standard errors; noise alone: 95%",
+        "predicted": f"{made.predicted:.3g} by the memory's own standard errors, noise and kernel",
+        "within": f"{made.within:.1%} of numbers are within 1.96 standard errors; 95% expected",
         "spread": f"{made.spread:.3g} is how much exact numbers differ from query to query",
         "verdict": made.verdict,
     }

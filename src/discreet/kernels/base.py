@@ -204,6 +204,16 @@ class Kernel(abc.ABC):
         """
         return 0.0
 
+    @property
+    def blocks(self) -> int:
+        """Into how many blocks of independent draws the features fall; one if they are no draws."""
+        return 1
+
+    @property
+    def certified_error(self) -> float:
+        """A bound on the relative error of every weight, rounding included; infinite if unknown."""
+        return math.inf
+
     @classmethod
     def named(cls, wanted: Wanted) -> Self:  # noqa: ARG003
         """Return what a caller gets who asks for this kind by its name."""
@@ -268,6 +278,14 @@ class Kernel(abc.ABC):
         Returns:
             Shape (heads, m, c).
         """
+
+    def read_blocks(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return what `read` returns, block by block: they add up to it.
+
+        Returns:
+            Shape (heads, blocks, m, c).
+        """
+        return namespace(queries).expand_dims(self.read(queries, arrays), axis=1)
 
     @abc.abstractmethod
     def query_norms(self, squared: Array, arrays: Mapping[str, Array]) -> Array:

@@ -30,6 +30,9 @@ FREQUENCIES = 1024
 # cos and sin are tabulated at 2^12 angles; that moves a weight by about 1e-5 of the largest.
 _TABLE_BITS = 12
 
+# Answers are computed from this many blocks of frequencies, to see how much they differ.
+_MOST_BLOCKS = 16
+
 # How files keep frequencies.
 _STORED = np.int32
 
@@ -107,6 +110,16 @@ class Fourier(Kernel):
     def weight_error(self) -> float:
         """The same: it is random, and another for each row."""
         return self.error
+
+    @property
+    def blocks(self) -> int:
+        """Frequencies are draws: blocks of them are as many small kernels of their own."""
+        return -(-self.frequencies // self._block)
+
+    @property
+    def _block(self) -> int:
+        """How many frequencies a block has; the last may have fewer."""
+        return -(-self.frequencies // _MOST_BLOCKS)
 
     @property
     def query_exponent(self) -> float:
@@ -230,16 +243,35 @@ class Fourier(Kernel):
         return np.ldexp(self._float_frequencies, self.key_lattice.bits - self._turn_bits) * turn
 
     def reading(self, state: Floats) -> dict[str, NDArray[Any]]:
-        """Return the frequencies, and the state's cosines and sines over √frequencies."""
-        root = 1 / math.sqrt(self.frequencies)
-        cosines, sines = (np.ascontiguousarray(state[:, wave::2]) * root for wave in (0, 1))
-        return {"frequencies": self._query_frequencies, "cosines": cosines, "sines": sines}
+        """Return the frequencies, and the state's cosines and sines over √frequencies.
+
+        With zeros for the frequencies that the last block has fewer than the others.
+        """
+        root, missing = 1 / math.sqrt(self.frequencies), -self.frequencies % self._block
+        cosines, sines = (
+            np.pad(state[:, wave::2] * root, ((0, 0), (0, missing), (0, 0))) for wave in (0, 1)
+        )
+        frequencies = np.pad(self._query_frequencies, ((0, 0), (0, missing)))
+        return {"frequencies": frequencies, "cosines": cosines, "sines": sines}
 
     def read(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
         """Return φ(q)·S over e^(‖y‖²/2): (heads, m, d), clipped, to (heads, m, c)."""
         xp = namespace(queries)
         angles = queries @ arrays["frequencies"]
         return xp.cos(angles) @ arrays["cosines"] + xp.sin(angles) @ arrays["sines"]
+
+    def read_blocks(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return `read` of each block of frequencies alone: (heads, blocks, m, c)."""
+        xp = namespace(queries)
+        heads, count, _ = queries.shape
+        angles = queries @ arrays["frequencies"]
+        total = 0
+        for wave, name in ((xp.cos, "cosines"), (xp.sin, "sines")):
+            values = xp.reshape(wave(angles), (heads, count, self.blocks, self._block))
+            state = arrays[name]
+            by_block = xp.reshape(state, (heads, self.blocks, self._block, state.shape[-1]))
+            total = total + xp.permute_dims(values, (0, 2, 1, 3)) @ by_block
+        return total
 
     def query_norms(self, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return ‖φ(q)‖ = e^(‖y‖²/2), given squared lengths in units of query_norm."""

@@ -91,6 +91,16 @@ class Polynomial(Kernel):
         return self._relative_error(self._degree)
 
     @property
+    def certified_error(self) -> float:
+        """The certified error, and what rounding a key's features adds to it at the most.
+
+        Rounding moves a key's features by at most √r/2 units, so a weight by at most that times
+        ‖φ(q)‖, and no weight is below e^-t.
+        """
+        rounding = math.sqrt(self.features) / 2 / self.unit * self.bound
+        return self.error + rounding * math.exp(self.largest_logit)
+
+    @property
     def error_meaning(self) -> str:
         """A certified relative error."""
         return "certified relative error of every weight exp(scale * <q, k>)"

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._typing import Floats
 from discreet.errors import InvalidInput
 from discreet.memory.memory import Memory
-from discreet.memory.planning import WITHIN
 from discreet.memory.progress import Advance, progress_bar
+from discreet.memory.reader import WITHIN
 from discreet.memory.rows import Table
 
 _LOGITS_AT_ONCE = 2**22
@@ -25,7 +25,7 @@ class Comparison:
     Attributes:
         exact: attention over the rows as they are, neither clipped nor noisy, shape (..., d_v).
         private: the memory's answers, likewise.
-        stderr: what it says of the noise in each, likewise.
+        stderr: the standard error of each that it tells, likewise.
         value_norm: the memory's public bound on the length of values.
     """
 
@@ -41,7 +41,7 @@ class Comparison:
 
     @cached_property
     def predicted(self) -> float:
-        """What it would be if there were nothing but the noise that the memory tells of.
+        """What it would be by the standard errors that the memory tells: noise and kernel.
 
         Answers are clamped to the ball of values, so no error counts for more than its radius.
         """
@@ -76,7 +76,7 @@ class Comparison:
             text = f"The answers explain {share:.0%} of the differences between exact answers."
         if self.error > 1.5 * self.predicted:
             text += (
-                " More is lost than noise explains: to the kernel, to clipping at the norms, or to"
+                " More is lost than noise and kernel explain: to clipping at the norms, or to"
                 " records that are larger than group_rows."
             )
         return text

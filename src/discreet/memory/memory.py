@@ -117,20 +117,25 @@ class Memory:
     def attend(self, queries: Array, *, stderr: Literal[True]) -> tuple[Array, Array]: ...
 
     def attend(self, queries: Array, *, stderr: bool = False) -> Array:
-        """Return private attention, and how far each number is from its noiseless value.
+        """Return private attention, and how far each number is from exact attention.
 
         Args:
             queries: shape (..., d), or (..., *heads, m, d).
-            stderr: whether to return the standard error of the noise, too. It does not include the
-                kernel's own error (`memory.kernel.error`).
+            stderr: whether to return standard errors, too: of each number against exact attention
+                over the rows at the same temperature, noise and kernel together. 1.96 of them hold
+                95% of the time. (`noise_stderr` has the noise alone.) `docs/errors.md`.
 
         Returns:
             Shape (..., d_v), clamped to the ball of values. With `stderr`, a pair of arrays of that
             shape.
         """
         if stderr:
-            return self._ask(self.reader.answers_with_noise, queries)
+            return self._ask(self.reader.answers_with_stderr, queries)
         return self._ask(self.reader.answers, queries)[0]
+
+    def noise_stderr(self, queries: Array) -> Array:
+        """Return the standard error of the noise in each number of `attend`, without the kernel."""
+        return self._ask(self.reader.answers_with_noise, queries)[1]
 
     def sums(self, queries: Array) -> tuple[Array, Array]:
         """Return AV, shape (..., d_v), and D, shape (...), before normalisation and clamping.

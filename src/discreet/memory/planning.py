@@ -9,11 +9,10 @@ from discreet.kernels import Kernel, registry
 from discreet.kernels.sphere import answer_length
 from discreet.memory.layout import Layout
 from discreet.memory.options import CommonOptions, Options, shows_options
+from discreet.memory.reader import WITHIN
 from discreet.memory.settings import CLEAR, Settings, Shape, Unit, settle
 from discreet.memory.temperature import Spread, usual_directions
 from discreet.privacy import rounded_up
-
-WITHIN = 1.96  # standard errors hold 95% of the time
 
 
 @dataclass(frozen=True, kw_only=True)

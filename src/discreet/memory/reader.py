@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
@@ -20,6 +21,11 @@ from discreet.memory.layout import Layout
 from discreet.memory.queries import Queries
 from discreet.memory.release import Released
 from discreet.noise import RoundedGaussian
+
+# So many standard errors hold 95% of the time.
+WITHIN = 1.96
+
+_FAR = 16.0
 
 # The number of rows is estimated from the noisy state; the truth is within this many standard
 # errors of it 399 times in 400.
@@ -33,6 +39,8 @@ class Reader:
     Attributes:
         layout: kernel, bounds and lattice.
         deviation: standard deviation of the noise on one entry of the state, in real units.
+        certified: what a kernel with a certified error adds to a standard error, at the most.
+        widening: Student's quantile over the normal one: few blocks know a spread only roughly.
         arrays: all that depends on the state, by name, in float64 (and whole numbers). `attend` and
             the others take them as an argument, wherever and in whatever precision a caller keeps
             them: answers are computed there, in that precision.
@@ -40,6 +48,8 @@ class Reader:
 
     layout: Layout
     deviation: float
+    certified: float
+    widening: float
     arrays: Mapping[str, NDArray[Any]]
 
     @classmethod
@@ -53,7 +63,13 @@ class Reader:
         least, most = _mass(released, arrays, deviation)
         edge = math.exp(kernel.largest_logit)
         bounds = {"least": least[:, None, None] / edge, "most": most[:, None, None] * edge}
-        return cls(layout, deviation, {**arrays, **bounds})
+        return cls(
+            layout,
+            deviation,
+            certified=_certified(layout),
+            widening=float(special.stdtrit(max(kernel.blocks - 1, 1), 0.975)) / WITHIN,
+            arrays={**arrays, **bounds},
+        )
 
     @property
     def kernel(self) -> Kernel:
@@ -77,14 +93,32 @@ class Reader:
             rows: queries, finite, shape (heads, m, d), in the precision of the arrays.
             arrays: as for `attend`.
         """
-        return (self._answers(rows, arrays)[0],)
+        clipped, squared = self.kernel.clip_queries(rows)
+        return (self._quotients(self.kernel.read(clipped, arrays), squared, arrays)[0],)
+
+    def answers_with_stderr(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Return the same, and the standard error of each number against exact attention.
+
+        Noise and kernel together. `docs/errors.md` says where it comes from, and why it holds.
+        """
+        clipped, squared = self.kernel.clip_queries(rows)
+        blocks = self.kernel.read_blocks(clipped, arrays)
+        xp = namespace(rows)
+        inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
+        noise = self._noise_of(inside, den, squared, arrays)
+        if self.kernel.blocks > 1:
+            # No error is below that of the noise, which is known and not estimated.
+            error = xp.maximum(self._jackknife(blocks), noise)
+        else:
+            error = noise + self.certified
+        # Both the answer and the truth lie in the ball of values.
+        return inside, xp.minimum(error, xp.full_like(error, 2 * self.layout.value_norm / WITHIN))
 
     def answers_with_noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
-        """Return the same, and the standard error of the noise in each number."""
-        inside, den, squared = self._answers(rows, arrays)
-        noise = self._noise(squared, arrays) / self._factor(squared) / den
-        spread = namespace(inside).sqrt(1 + (inside / self.layout.real_tau) ** 2)
-        return inside, noise * spread
+        """Return the same answers, and the standard error of the noise in each number alone."""
+        clipped, squared = self.kernel.clip_queries(rows)
+        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
+        return inside, self._noise_of(inside, den, squared, arrays)
 
     def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1)."""
@@ -96,19 +130,51 @@ class Reader:
         _, squared = self.kernel.clip_queries(rows)
         return (self._noise(squared, arrays),)
 
-    def _answers(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array, Array]:
-        """Return answers, denominators over `_factor`, and squared lengths of queries."""
-        xp = namespace(rows)
-        clipped, squared = self.kernel.clip_queries(rows)
-        # Numerators and denominators share a factor, which is left out.
-        sums = self.kernel.read(clipped, arrays)
+    def _quotients(
+        self, sums: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return answers, and the denominators that they were divided by.
+
+        Args:
+            sums: numerators and denominators, over a factor that both share.
+            squared: lengths of the queries.
+            arrays: as for `attend`.
+        """
+        xp = namespace(sums)
         # What n rows can give; n is public, or estimated from the noisy state.
         low = arrays["least"] / self._factor(squared)
         den = xp.minimum(xp.maximum(sums[..., -1:], low), arrays["most"])
         out = sums[..., :-1] / den
         relative = out * (1 / self.layout.value_norm)
         length = xp.sum(relative * relative, axis=-1, keepdims=True)
-        return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den, squared
+        return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den
+
+    def _jackknife(self, blocks: Array) -> Array:
+        """Return how much quotients differ when one block of features is left out, as a stderr.
+
+        The quotients are not clamped as answers are: where a denominator is noise, they fly apart,
+        and the error is wide instead of wrong.
+
+        Args:
+            blocks: sums of each, shape (heads, blocks, m, c).
+        """
+        xp, count = namespace(blocks), self.kernel.blocks
+        others = xp.sum(blocks, axis=1, keepdims=True) - blocks
+        den = others[..., -1:]
+        without = others[..., :-1] / xp.where(den == 0, xp.ones_like(den), den)
+        # Far outside the ball of values one quotient is as wrong as another.
+        far = xp.full_like(without, _FAR * self.layout.value_norm)
+        without = xp.minimum(xp.maximum(without, -far), far)
+        apart = without - xp.mean(without, axis=1, keepdims=True)
+        variance = xp.sum(apart * apart, axis=1) * ((count - 1) / count)
+        return xp.sqrt(variance) * self.widening
+
+    def _noise_of(
+        self, inside: Array, den: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> Array:
+        """Return the standard error of the noise in answers."""
+        noise = self._noise(squared, arrays) / self._factor(squared) / den
+        return noise * namespace(inside).sqrt(1 + (inside / self.layout.real_tau) ** 2)
 
     def _noise(self, squared: Array, arrays: Mapping[str, Array]) -> Array:
         """Return the standard error of a numerator: σ·‖φ(q)‖."""
@@ -117,6 +183,16 @@ class Reader:
     def _factor(self, squared: Array) -> Array:
         """Return what `Kernel.read` leaves out: e^(s·exponent) for squared lengths s."""
         return namespace(squared).exp(squared * self.kernel.query_exponent)
+
+
+def _certified(layout: Layout) -> float:
+    """Return what a certified kernel adds: 1.96 standard errors hold it and the noise.
+
+    Weights that are wrong by a factor of at most 1 ± E move an average of numbers within
+    ±value_norm by at most value_norm·E/(1 - E).
+    """
+    error = layout.kernel.certified_error
+    return layout.value_norm * error / (1 - error) / WITHIN if error < 1 else math.inf
 
 
 def _mass(

@@ -148,7 +148,7 @@ def test_the_standard_error_follows_its_formula():
     np.testing.assert_allclose(den_err, worst / 0.4, rtol=2e-3)
     short = memory.sums_stderr(QUERIES * 0.0)[0]
     np.testing.assert_allclose(short, worst * math.exp(-0.5), rtol=2e-3)
-    out, err = memory.attend(QUERIES, stderr=True)
+    out, err = memory.attend(QUERIES), memory.noise_stderr(QUERIES)
     _, den = memory.sums(QUERIES)
     clear = den > 5 * den_err
     assert clear.any()
@@ -170,7 +170,7 @@ def test_denominators_stay_within_what_n_rows_can_give():
     assert (den < 800 * math.exp(-1)).any()  # the noise is large enough for the bounds to matter
     bounds = [memory.reader.arrays[name].item() for name in ("least", "most")]
     assert bounds == pytest.approx([800 * math.exp(-1), 800 * math.exp(1)], rel=1e-12)
-    out, stderr = memory.attend(QUERIES, stderr=True)
+    out, stderr = memory.attend(QUERIES), memory.noise_stderr(QUERIES)
     noise, _ = memory.sums_stderr(QUERIES)
     used = noise[:, None] * np.sqrt(1 + (out / memory.released.layout.real_tau) ** 2) / stderr
     np.testing.assert_allclose(used[:, 0], np.clip(den, *bounds), rtol=1e-9)

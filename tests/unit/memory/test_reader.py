@@ -59,6 +59,23 @@ def test_it_compiles_as_one_graph_and_answers_like_numpy(memory, dtype):
     np.testing.assert_allclose(compiled(queries), memory.attend(QUERIES), atol=tolerance)
 
 
+class Errors(Attention):
+    """The same, with standard errors."""
+
+    def forward(self, rows):
+        return self.reader.answers_with_stderr(rows, dict(self.named_buffers()))[1]
+
+
+def test_standard_errors_compile_too(memory):
+    torch.compiler.reset()
+    rows = np.ascontiguousarray(QUERIES[0])
+    compiled = torch.compile(
+        Errors(memory.reader, torch.float64), fullgraph=True, backend="aot_eager"
+    )
+    expected = memory.attend(rows, stderr=True)[1]
+    np.testing.assert_allclose(compiled(torch.from_numpy(rows)), expected, rtol=1e-6)
+
+
 def test_it_is_exported_and_answers_like_numpy(memory):
     attention, queries = module(memory)
     program = torch.export.export(attention, (queries,))

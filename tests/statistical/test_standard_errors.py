@@ -1,0 +1,115 @@
+"""1.96 standard errors hold 95% of the time against exact attention: no less, and not always."""
+
+import numpy as np
+import pytest
+from data import unit_rows
+
+import discreet
+from discreet.kernels import Fourier
+from discreet.memory import oracle
+from discreet.testing import Seeded
+
+BUILDS, QUERIES = 8, 200
+
+
+def rows(kind, count, dim):
+    """Evenly spread, or in twelve clusters."""
+    if kind == "even":
+        return unit_rows(count, dim)
+    noise = unit_rows(count, dim, seed=1) * 0.7
+    centres = unit_rows(12, dim, seed=2)[np.arange(count) % 12]
+    return (centres + noise) / np.linalg.norm(centres + noise, axis=1, keepdims=True)
+
+
+def coverage(kind, count, dim, epsilon, scale, *, width=1.96):
+    """The share of numbers within so many standard errors, by the whole error and by the noise."""
+    keys = rows(kind, count, dim)
+    values = np.sign(keys[:, :4]) / 2
+    queries = keys[:: max(count // QUERIES, 1)][:QUERIES]
+    exact = oracle.attention(queries, keys, values, scale=scale)
+    shares = []
+    for seed in range(BUILDS):
+        kernel = Fourier(dim, seed=seed, scale=scale, key_norm=1.0, query_norm=1.0)
+        memory = discreet.build(
+            keys, values, epsilon=epsilon, delta=1e-6, kernel=kernel, entropy=Seeded(seed)
+        )
+        out, stderr = memory.attend(queries, stderr=True)
+        errors = np.abs(out - exact)
+        noise = memory.noise_stderr(queries)
+        shares.append([np.mean(errors <= width * each) for each in (stderr, noise)])
+    return np.mean(shares, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "dim", "epsilon", "scale"),
+    [
+        ("even", 300, 16, 1.0, 1.5),
+        ("even", 2_000, 32, 0.5, 2.0),
+        ("even", 5_000, 32, 4.0, 5.0),
+        ("clusters", 2_000, 64, 1.0, 3.0),
+        ("clusters", 5_000, 16, 4.0, 5.0),
+        ("clusters", 3_000, 384, 4.0, 2.0),
+    ],
+)
+def test_intervals_hold_as_often_as_they_should(kind, count, dim, epsilon, scale):
+    whole, _ = coverage(kind, count, dim, epsilon, scale)
+    assert 0.91 <= whole <= 0.99
+
+
+def test_errors_of_half_or_twice_the_size_would_be_noticed_and_so_would_noise_alone():
+    case = ("clusters", 5_000, 16, 4.0, 5.0)
+    whole, noise = coverage(*case)
+    assert 0.91 <= whole <= 0.99
+    assert noise < 0.6
+    assert coverage(*case, width=1.96 / 2)[0] < 0.85
+    assert coverage(*case, width=1.96 * 2)[0] > 0.99
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_certified_kernels_hold_at_least_as_often(epsilon):
+    keys = unit_rows(5_000, 8)
+    values = np.sign(keys[:, :4]) / 2
+    queries = keys[:200]
+    exact = oracle.attention(queries, keys, values, scale=1.0)
+    shares = []
+    for seed in range(BUILDS):
+        memory = discreet.build(
+            keys, values, epsilon=epsilon, delta=1e-6, scale=1.0, entropy=Seeded(seed)
+        )
+        assert memory.kernel.kind == "minimax"
+        out, stderr = memory.attend(queries, stderr=True)
+        shares.append(np.mean(np.abs(out - exact) <= 1.96 * stderr))
+        assert np.all(stderr >= memory.noise_stderr(queries))
+    assert np.mean(shares) >= 0.95
+
+
+def test_where_the_denominator_is_noise_errors_are_wide_and_not_beyond_the_values():
+    keys = unit_rows(20, 16)
+    memory = discreet.build(keys, keys, epsilon=0.1, delta=1e-6, scale=4.0, entropy=Seeded(1))
+    _, stderr = memory.attend(keys, stderr=True)
+    assert np.all(np.isfinite(stderr))
+    values = oracle.attention(keys, keys, keys, scale=4.0)
+    assert np.mean(np.abs(memory.attend(keys) - values) <= 1.96 * stderr) > 0.91
+    assert np.median(stderr) > 0.3
+    assert stderr.max() <= 2 / 1.96
+
+
+@pytest.mark.parametrize("frequencies", [1, 2, 5, 16, 37, 100])
+def test_any_number_of_frequencies_has_errors(frequencies):
+    kernel = Fourier(3, frequencies=frequencies, scale=1.0, key_norm=1.0, query_norm=1.0)
+    rows_ = unit_rows(500, 3)
+    memory = discreet.build(rows_, rows_, epsilon=1, delta=1e-6, kernel=kernel)
+    out, stderr = memory.attend(rows_[:20], stderr=True)
+    assert np.all(np.isfinite(out))
+    assert np.all((stderr > 0) & (stderr <= 2 / 1.96))
+
+
+def test_silence_over_no_rows_is_certain_of_nothing_and_still_finite():
+    from discreet.testing import Silent
+
+    memory = discreet.build(
+        np.zeros((0, 3)), np.zeros((0, 2)), epsilon=1, delta=1e-6, scale=4.0, entropy=Silent()
+    )
+    out, stderr = memory.attend(unit_rows(5, 3), stderr=True)
+    assert np.array_equal(out, np.zeros((5, 2)))
+    assert np.all(np.isfinite(stderr))
