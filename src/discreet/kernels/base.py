@@ -42,9 +42,9 @@ _LENGTH_ROUNDING = 1e-5
 _LEAST_NORM, _LARGEST_NORM = 1e-30, 1e30  # within float32, too
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class KeyFeatures:
-    """Integer features of some keys: φ'(k) = features·weight/unit, row by row.
+    """Integer features of some keys: φ'(k) = features·weight/unit, row by row. PRIVATE.
 
     Attributes:
         features: integers stored as float64, shape (n, r); each row's L2 norm is at most

@@ -5,8 +5,10 @@ their outer products is added up by float64 products that are exact (`Layout.exa
 threads take turns, each with memory of its own; sums of integers do not depend on who is first.
 """
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from typing import NoReturn
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from discreet.memory.workers import share_out, thread_count
 # entries of Gram matrices.
 _FEATURES_AT_ONCE = 2**22
 _GRAM_ENTRIES = 2**21
+
+# All threads together hold products of so many numbers, unless one alone is larger.
+_PRODUCTS_AT_ONCE = 2**24
 
 
 class Adder:
@@ -47,6 +52,9 @@ class Adder:
         # A short record is handled in one piece, over all layers, whatever its width.
         self._gram_rows = records.gram_rows(settings) if self._by_record else 1
         self._memory = np.empty(0)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Exact sums are private and are never pickled or copied.")
 
     def add(
         self, tables: Sequence[Table], *, groups: object = None, advance: Advance = unseen
@@ -196,7 +204,9 @@ class Adder:
         )
         width = max(map(_feature_count, layouts)) + rest
         exact = min(layout.exact_rows for layout in layouts)
-        threads = thread_count()
+        # Each thread holds a product as large as the state, twice while it is converted.
+        largest = max(math.prod(layout.shape) for layout in layouts)
+        threads = min(thread_count(), max(_PRODUCTS_AT_ONCE // largest, 1))
         chunk = max(min(_FEATURES_AT_ONCE // threads // width, exact), self._gram_rows)
         return chunk, max(min(threads, -(-rows // chunk)), 1)
 

@@ -1,5 +1,6 @@
 """Rows in, as many chunks as there are; memories out, once."""
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import NoReturn, Unpack
@@ -39,6 +40,7 @@ class Builder:
         self._adder: Adder | None = None
         self._closed: str | None = None
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return "<Builder: exact sums, private>"
@@ -75,10 +77,12 @@ class Builder:
         with self._lock:
             self._check_open()
             adder = self._adder or self._begin(tables, groups)
+            before = adder.rows
             try:
                 adder.add(tables, groups=groups, advance=advance)
             except BaseException:
-                if not adder.whole:  # whoever adds the chunk again would count its rows twice
+                # Whoever adds the chunk again would count its rows twice.
+                if not adder.whole or adder.rows != before:
                     self._close("a chunk failed, and some of its rows were added: begin anew")
                 raise
             self._adder = adder
@@ -119,6 +123,8 @@ class Builder:
         self._closed, self._adder = reason, None
 
     def _check_open(self) -> None:
+        if os.getpid() != self._process:
+            raise BudgetExceeded("Expected the process that made this builder: a fork is a copy.")
         if self._closed == _RELEASED:
             raise BudgetExceeded(f"Expected a builder that has not been released: {_RELEASED}.")
         if self._closed is not None:
@@ -132,5 +138,5 @@ def tables_of(layers: Layers) -> list[Table]:
     """Return keys and values of each layer as tables, if there are any."""
     pairs = [tuple(layer) for layer in layers]
     if not pairs or any(len(pair) != 2 for pair in pairs):
-        _validate.reject("layers", f"{len(pairs)} of them", "at least one pair (keys, values)")
+        raise InvalidInput("Expected layers to be pairs (keys, values), at least one.")
     return [Table(*pair) for pair in pairs]

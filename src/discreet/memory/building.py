@@ -93,7 +93,8 @@ def load(path: str | os.PathLike[str]) -> Memory:
 
 def _with_public_rows(options: BuildOptions, rows: int) -> BuildOptions:
     """Return the options with the number of rows, where that is public and no other was given."""
-    replaced = options.get("neighbours") == Neighbours.REPLACE
+    neighbours = options.get("neighbours")
+    replaced = isinstance(neighbours, str) and neighbours == Neighbours.REPLACE
     if replaced and options.get("rows_hint") is None:
         return {**options, "rows_hint": max(rows, 1)}
     return options
@@ -115,6 +116,10 @@ def _streamed(layers: Layers, groups: Array) -> Iterator[tuple[list[Table], Arra
     try:
         for parts in zip(*columns, strict=True):
             pairs = [parts[i : i + 2] for i in range(0, 2 * len(layers), 2)]
+            if groups is not None and parts[-1] is None:
+                raise InvalidInput(
+                    "Expected groups for every chunk, since there are groups at all."
+                )
             yield tables_of(pairs), None if groups is None else parts[-1]
     except ValueError as error:
         if isinstance(error, InvalidInput) or "zip()" not in str(error):

@@ -7,7 +7,7 @@ from typing import Any, Required, TypedDict, TypeVar
 
 from discreet import _validate
 from discreet._warn import warn
-from discreet.errors import PrivacyLeakWarning
+from discreet.errors import InvalidInput, PrivacyLeakWarning
 from discreet.kernels import Kernel, registry
 from discreet.privacy import Neighbours, Privacy
 
@@ -114,7 +114,7 @@ class Options:
         if not isinstance(value, tuple):
             return value
         if len(value) != layers:
-            _validate.reject(f"len({name})", len(value), f"one for each of {layers} layers")
+            raise InvalidInput(f"Expected {name} to be one number, or one for each layer.")
         return value[layer]
 
     def warn_if_nobody_is_protected(self) -> None:
@@ -166,5 +166,11 @@ def shows_options(*, without: str | None = None) -> Callable[[Function], Functio
 def _numbers(name: str, value: Any, limits: dict[str, float]) -> Any:  # noqa: ANN401
     """Return one number, or a tuple of them, if all are within the limits."""
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(_validate.real(name, each, **limits) for each in value)
+        try:
+            return tuple(_validate.real(name, each, **limits) for each in value)
+        except InvalidInput:  # whose message quotes one of them
+            limited = " and ".join(
+                f"{sign.replace('_', ' ')} {at:g}" for sign, at in limits.items()
+            )
+            raise InvalidInput(f"Expected {name} to be finite numbers, {limited}.") from None
     return _validate.real(name, value, **limits)

@@ -23,7 +23,7 @@ from discreet.noise import SystemEntropy
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partial:
-    """The exact sums over some rows. It cannot be printed, pickled or copied; `seal` encrypts it.
+    """The exact sums over some rows. Neither printed nor pickled nor copied; `seal` encrypts it.
 
     Attributes:
         settings: the public settings.

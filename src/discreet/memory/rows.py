@@ -108,30 +108,40 @@ def _names(groups: object) -> NDArray[Any] | list[Any]:
         raise InvalidInput("Expected groups without a mask: a row without a record has no promise.")
     if isinstance(groups, str | bytes | Mapping | AbstractSet) or not isinstance(groups, Iterable):
         raise InvalidInput("Expected groups to name one record for each row, in order.")
-    if _is_torch(groups):
-        groups = groups.detach().cpu().numpy()  # type: ignore[attr-defined]
-    if hasattr(groups, "__array__"):
-        array = np.array(groups)
-        if array.ndim != 1 or array.dtype.kind not in "iuUSO":
-            raise InvalidInput("Expected groups to be whole numbers or texts, shape (n,).")
-        if array.dtype.kind != "O":
-            return array
-        groups = array.tolist()
-    names: list[Any] = list(groups)  # type: ignore[call-overload]  # an Iterable, as checked
+    names = _fixed(groups) if hasattr(groups, "__array__") else list(groups)
+    if isinstance(names, np.ndarray):
+        return names
     # numpy's own numbers and texts count as what they stand for.
     names = [each.item() if isinstance(each, np.generic) else each for each in names]
     if not any({type(each) for each in names} <= {kind} for kind in (int, str, bytes)):
         raise InvalidInput(
-            "Expected groups to be whole numbers, or texts, shape (n,): of one type."
+            "Expected groups to be whole numbers, or texts, of one type, shape (n,)."
         )
+    # An array of fixed texts drops zeros at their end: the same id would be two, one in a list and
+    # one in an array.
+    if any(not isinstance(each, int) and each[-1:] in ("\0", b"\0") for each in names):
+        raise InvalidInput("Expected groups to be texts that do not end in 0; hex digits do not.")
     return names
+
+
+def _fixed(groups: Any) -> NDArray[Any] | list[Any]:  # noqa: ANN401
+    """Return an array of numbers or fixed texts; an array of Python's objects, as a list."""
+    try:
+        array = np.array(groups.detach().cpu().numpy() if _is_torch(groups) else groups)
+    except (TypeError, ValueError, RuntimeError):  # a type that numpy does not know
+        array = np.empty((), dtype=object)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iuUSO"):
+        raise InvalidInput("Expected groups to be whole numbers or texts, shape (n,).") from None
+    if array.size == 0:
+        return []
+    return array.tolist() if array.dtype.kind == "O" else array
 
 
 def _without_rows(array: Array) -> str:
     """Return a shape without the number of rows, which may be private."""
     sizes = [str(size) for size in array.shape]
-    if len(sizes) >= 2:
-        sizes[-2] = "n"
+    if sizes:
+        sizes[max(len(sizes) - 2, 0)] = "n"
     return f"({', '.join(sizes)})"
 
 

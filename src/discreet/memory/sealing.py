@@ -89,7 +89,7 @@ def _contents(partial: "Partial") -> list[Any]:
     """Return what is encrypted: the number of rows, the length of the ids, ids, sums."""
     ids = [each.hex() if isinstance(each, bytes) else each for each in partial.ids]
     raw = any(isinstance(each, bytes) for each in partial.ids)
-    encoded = json.dumps({"bytes": raw, "ids": ids}, ensure_ascii=False).encode()
+    encoded = json.dumps({"bytes": raw, "ids": ids}).encode()  # as ASCII: a text may be no UTF-8
     padded = max(_LEAST_IDS, 1 << (len(encoded) - 1).bit_length())
     lead = struct.pack("<qq", partial.rows, padded) + encoded.ljust(padded)
     return [lead, *(np.ascontiguousarray(each, dtype="<i8") for each in partial.sums)]
@@ -119,9 +119,10 @@ def _public(data: bytes) -> tuple[bytes, dict[str, Any]]:
         start = len(_MAGIC) + 4
         header = json.loads(data[start : start + length])
         public = bytes(data[: start + length + _NONCE_BYTES])
-        if len(data) < len(public) + _TAG_BYTES or set(header) != {"settings", "shards"}:
+        whole = isinstance(header, dict) and set(header) == {"settings", "shards"}
+        if not whole or len(data) < len(public) + _TAG_BYTES:
             raise ValueError
-    except (AttributeError, TypeError, ValueError, struct.error):
+    except (AttributeError, RecursionError, TypeError, ValueError, struct.error):
         raise CorruptRelease("Expected a sealed partial, and this is none.") from None
     return public, header
 

@@ -167,7 +167,11 @@ class Settings:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of every public number, arrays of kernels included: the same on all machines."""
+        """A hash of every public number, arrays of kernels included.
+
+        Partials with other hashes do not merge. A minimax polynomial is found by linear algebra,
+        which may differ in a last bit on another kind of processor, and then so does this.
+        """
         layouts = [layout.parameters() for layout in self.layouts]
         facts = {
             "layouts": layouts,

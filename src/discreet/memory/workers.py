@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -55,7 +55,7 @@ def share_out(
         finally:
             stop.set()  # the list is empty, or something went wrong
 
-    with _blas().limit(limits=1, user_api="blas"):
+    with _ONE_BLAS_THREAD:
         if threads == 1:
             drain(0)
             return
@@ -76,6 +76,31 @@ def _taken(rest: Iterator[Item], lock: threading.Lock, stop: threading.Event) ->
             except StopIteration:
                 return
         yield item
+
+
+class _OneBlasThread:
+    """Keeps BLAS to one thread while anybody in this process works, and then lets it go again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._workers = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._workers == 0:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+            self._workers += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._workers -= 1
+            if self._workers == 0:
+                self._limit.restore_original_limits()
+
+
+# One for the process, as the threads of BLAS are.
+_ONE_BLAS_THREAD = _OneBlasThread()
 
 
 @cache

@@ -10,7 +10,7 @@ import abc
 import os
 import threading
 from collections.abc import Callable
-from typing import final
+from typing import NoReturn, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -86,8 +86,13 @@ class SystemEntropy(Entropy):
 
     __slots__ = ("__weakref__", "_thread")
 
+    _thread: threading.local
+
     def __init__(self) -> None:
-        self._thread = threading.local()
+        object.__setattr__(self, "_thread", threading.local())
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("SystemEntropy cannot be changed.")
 
     def __init_subclass__(cls) -> None:
         raise TypeError("SystemEntropy is the only private source and cannot be subclassed.")

@@ -1,6 +1,8 @@
 import copy
 import inspect
+import os
 import pickle
+import re
 import threading
 import tracemalloc
 import warnings
@@ -220,3 +222,59 @@ def test_numbers_that_may_protect_somebody_are_not(numbers):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert discreet.build(KEYS, VALUES, **OPTIONS | numbers).private
+
+
+def test_an_interrupt_after_the_last_row_closes_the_builder(monkeypatch):
+    """All rows are in: whoever adds the chunk again would count them twice."""
+    add = adder_module.Adder.add
+
+    def interrupted(self, *given, **named):
+        add(self, *given, **named)
+        raise KeyboardInterrupt
+
+    builder = discreet.Builder(**OPTIONS)
+    with monkeypatch.context() as patch:
+        patch.setattr(adder_module.Adder, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            builder.add(KEYS, VALUES)
+    with pytest.raises(InvalidInput, match="begin anew"):
+        builder.add(KEYS, VALUES)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks with threads
+def test_a_fork_does_not_release_again():
+    builder = discreet.Builder(**OPTIONS)
+    builder.add(KEYS, VALUES)
+    child = os.fork()
+    if child == 0:
+        try:
+            builder.release()
+        except BudgetExceeded:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    builder.release()
+
+
+def test_groups_that_stop_half_way_are_refused():
+    for groups in ([None, None], [GROUPS[:300], None]):
+        with pytest.raises(InvalidInput, match="groups"):
+            discreet.build(
+                iter(np.split(KEYS, 2)), iter(np.split(VALUES, 2)), groups=iter(groups), **OPTIONS
+            )
+
+
+def test_messages_quote_no_list_and_no_length():
+    secret = 7.654321
+    for ask in (
+        lambda: discreet.build_many([(KEYS, VALUES)], **OPTIONS | {"key_norm": [-secret]}),
+        lambda: discreet.build_many([(KEYS, VALUES)], **OPTIONS | {"key_norm": [secret] * 600}),
+        lambda: discreet.build_many(KEYS, **OPTIONS),
+        lambda: discreet.build(KEYS, VALUES[:, 0], **OPTIONS),
+        lambda: discreet.build(KEYS, VALUES, **OPTIONS, neighbours=KEYS),
+        lambda: discreet.build(KEYS, VALUES, **OPTIONS, groups=KEYS),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            ask()
+        assert not {"600", "654321"} & set(re.findall(r"\d+", str(caught.value)))

@@ -1,4 +1,5 @@
 import dataclasses
+import struct
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def partial(rows=slice(None), *, settings=SETTINGS, groups=None, shard=None):
 
 
 @pytest.mark.parametrize(
-    "ids", [None, list(range(40)), [f"é{i}" for i in range(40)], [b"\xff\0"] * 40]
+    "ids", [None, list(range(40)), [f"é{i}" for i in range(40)], [b"\xff"] * 40, ["\ud800"] * 40]
 )
 def test_what_was_sealed_comes_back(ids):
     key = new_key()
@@ -74,7 +75,18 @@ def test_a_renamed_shard_is_refused():
         Partial.unseal(sealed.replace(b"shard-1", b"shard-2"), key, SETTINGS)
 
 
-@pytest.mark.parametrize("data", [b"", b"discreet-partial-1\n", b"x" * 500, None, 7])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"discreet-partial-1\n",
+        b"x" * 500,
+        None,
+        7,
+        b"discreet-partial-1\n" + struct.pack("<I", 21) + b'["settings","shards"]' + b"x" * 99,
+        b"discreet-partial-1\n" + struct.pack("<I", 90_000) + b"[" * 90_000,
+    ],
+)
 def test_what_is_no_sealed_partial_is_refused(data):
     with pytest.raises(CorruptRelease):
         Partial.unseal(data, new_key(), SETTINGS)

@@ -71,3 +71,37 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, groups):
         states.append([memory.released.state for memory in made])
     for other in states[1:]:
         assert all(np.array_equal(*pair) for pair in zip(states[0], other, strict=True))
+
+
+def test_builds_at_the_same_time_leave_blas_as_it_was():
+    before = blas_threads()
+    meet = threading.Barrier(2, timeout=20)
+
+    def build():
+        workers.share_out([0], lambda *_: [meet.wait()], id, threads=1)
+
+    threads = [threading.Thread(target=build) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert blas_threads() == before
+
+
+def test_large_states_have_few_threads(monkeypatch):
+    """Each thread holds a product as large as the state."""
+    used = []
+    share_out = workers.share_out
+
+    def noted(*given, threads):
+        used.append(threads)
+        share_out(*given, threads=threads)
+
+    monkeypatch.setattr(adder, "share_out", noted)
+    monkeypatch.setattr(adder, "thread_count", lambda: 8)
+    monkeypatch.setattr(adder, "_FEATURES_AT_ONCE", 2**14)
+    for limit, expected in ((2**24, 8), (2**8, 1)):
+        monkeypatch.setattr(adder, "_PRODUCTS_AT_ONCE", limit)
+        rows = unit_rows(4_000, 8)
+        discreet.build(rows, rows, epsilon=1.0, delta=1e-6, scale=1.0)
+        assert used.pop() == expected
