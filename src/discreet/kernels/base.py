@@ -331,24 +331,20 @@ class Kernel(abc.ABC):
         length changes no guarantee. Without a branch that depends on a value.
 
         Args:
-            queries: numpy or torch, floats, shape (..., d); any finite size.
+            queries: numpy or torch, floats, shape (..., d), of a size whose square is finite
+                (`Memory` sees to that).
 
         Returns:
             The queries, and their squared lengths in units of query_norm, shape (..., 1), 0 to 1
             (and a rounding).
         """
         xp = namespace(queries)
-        largest = xp.max(xp.abs(queries), axis=-1, keepdims=True)
-        one = xp.ones_like(largest)
-        # Divided by its largest coordinate, a huge query keeps its direction, and no square
-        # overflows.
-        huge = largest > 2 * self.query_norm
-        relative = queries / xp.where(huge, largest, one * self.query_norm)
+        relative = queries if self.query_norm == 1 else queries * (1 / self.query_norm)
         squared = xp.sum(relative * relative, axis=-1, keepdims=True)
-        long = huge | (squared > 1 + _LENGTH_ROUNDING)
-        length = xp.sqrt(xp.where(long, squared, one))
-        clipped = xp.where(long, relative * (self.query_norm / length), queries)
-        return clipped, xp.where(long, one, squared)
+        one = xp.ones_like(squared)
+        long = squared > 1 + _LENGTH_ROUNDING
+        # Where nothing is long the divisor is one, and has no gradient.
+        return queries / xp.sqrt(xp.where(long, squared, one)), xp.where(long, one, squared)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the fields; what was computed from them is computed again where needed."""

@@ -1,5 +1,6 @@
 """Answering from a released state: post-processing only, so it costs no privacy, ever."""
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -23,6 +24,9 @@ from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
 # So many query features at a time; memory does not grow with the number of queries beyond that.
 _FEATURES_AT_ONCE = 2**24
+
+# Longer queries, in units of their bound, are shortened before they are squared.
+_HUGE = 1e15
 
 # Weights are computed in float32 up to e^this; its range ends at e^88.
 _LARGEST_FLOAT32_LOGIT = 40.0
@@ -160,13 +164,12 @@ class Memory:
         sharp = self.kernel.largest_logit > _LARGEST_FLOAT32_LOGIT
         working = xp.float64 if sharp or given.dtype == xp.float64 else xp.float32
         flat = Queries.of(given, self._released.layout, working)
-        if not bool(xp.all(xp.isfinite(flat.rows))):
-            raise InvalidInput("Expected queries to have no NaN and no infinity.")
-        arrays = self._placed.like(flat.rows)
-        heads, count, _ = flat.rows.shape
+        rows = _of_finite_length(flat.rows, self.kernel.query_norm)
+        arrays = self._placed.like(rows)
+        heads, count, _ = rows.shape
         at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * heads), 1)
         pieces = [
-            question(flat.rows[:, start : start + at_once], arrays)
+            question(rows[:, start : start + at_once], arrays)
             for start in range(0, max(count, 1), at_once)
         ]
         whole = pieces[0] if len(pieces) == 1 else _joined(xp, pieces)
@@ -185,6 +188,21 @@ def _real_numbers(queries: Array) -> Array:
     if xp.isdtype(queries.dtype, "real floating"):
         return queries
     return xp.astype(queries, xp.float64)
+
+
+def _of_finite_length(rows: Array, norm: float) -> Array:
+    """Return queries whose squares are finite: huge ones are shortened, in their direction."""
+    if 0 in rows.shape:
+        return rows
+    xp = namespace(rows)
+    largest = xp.max(xp.abs(rows))
+    if bool(largest <= _HUGE * norm):
+        return rows
+    if not bool(largest < math.inf):
+        raise InvalidInput("Expected queries to have no NaN and no infinity.")
+    top = xp.max(xp.abs(rows), axis=-1, keepdims=True)
+    long = top > norm
+    return xp.where(long, rows / xp.where(long, top, xp.ones_like(top)) * norm, rows)
 
 
 def _joined(xp: Array, pieces: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:

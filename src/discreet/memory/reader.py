@@ -145,7 +145,8 @@ class Reader:
         low = arrays["least"] / self._factor(squared)
         den = xp.minimum(xp.maximum(sums[..., -1:], low), arrays["most"])
         out = sums[..., :-1] / den
-        relative = out * (1 / self.layout.value_norm)
+        norm = self.layout.value_norm
+        relative = out if norm == 1 else out * (1 / norm)
         length = xp.sum(relative * relative, axis=-1, keepdims=True)
         return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den
 
@@ -182,7 +183,8 @@ class Reader:
 
     def _factor(self, squared: Array) -> Array:
         """Return what `Kernel.read` leaves out: e^(s·exponent) for squared lengths s."""
-        return namespace(squared).exp(squared * self.kernel.query_exponent)
+        exponent = self.kernel.query_exponent
+        return namespace(squared).exp(squared * exponent) if exponent else 1.0
 
 
 def _certified(layout: Layout) -> float:

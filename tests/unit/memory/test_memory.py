@@ -164,7 +164,8 @@ def test_answers_stay_in_the_ball_of_values_whatever_the_noise():
 
 
 def test_denominators_stay_within_what_n_rows_can_give():
-    memory = discreet.build(KEYS, VALUES, epsilon=0.05, delta=1e-9, scale=1.0, neighbours="replace")
+    spend = {"epsilon": 0.05, "delta": 1e-9, "neighbours": "replace"}
+    memory = discreet.build(KEYS, VALUES, **spend, scale=1.0, entropy=Seeded(1))
     _, den = memory.sums(QUERIES)
     assert memory.card.to_dict()["rows"] == 800
     assert (den < 800 * math.exp(-1)).any()  # the noise is large enough for the bounds to matter
