@@ -183,7 +183,7 @@ def compare_files(
         "queries": f"{facts['queries']:,}",
         "error": f"{made.error:.3g} (root mean square, each number of an answer)",
         "predicted": f"{made.predicted:.3g} by the memory's own standard errors, noise and kernel",
-        "within": f"{made.within:.1%} of numbers within 1.96 standard errors; 95% or more are expected",
+        "within": f"{made.within:.1%} of numbers within 1.96 standard errors; 95% or more wanted",
         "spread": f"{made.spread:.3g} is how much exact numbers differ from query to query",
         "verdict": made.verdict,
     }
