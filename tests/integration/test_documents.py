@@ -45,7 +45,11 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "path",
-    [*(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS), DOCS / "choosing.md"],
+    [
+        *(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS),
+        DOCS / "choosing.md",
+        DOCS / "errors.md",
+    ],
     ids=lambda path: path.stem,
 )
 def test_what_the_other_pages_show_is_what_happens(path, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import time
 import numpy as np
 import pytest
 from data import unit_rows
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import discreet
 from discreet.memory import adder, workers
@@ -52,11 +52,25 @@ def test_the_first_error_ends_all(threads):
 
 
 def test_blas_has_one_thread_while_work_lasts():
-    before = blas_threads()
     found = []
-    workers.share_out(range(4), lambda *_: [blas_threads()], found.append, threads=2)
-    assert found == [{1}] * 4
-    assert blas_threads() == before
+    with threadpool_limits(2, user_api="blas"):
+        workers.share_out(range(4), lambda *_: [blas_threads()], found.append, threads=2)
+        assert found == [{1}] * 4
+        assert blas_threads() == {2}
+
+
+def test_results_are_taken_one_at_a_time():
+    """Sums that two threads add to at once would lose what one of them adds."""
+    inside, most = [], []
+
+    def take(item):
+        inside.append(item)
+        most.append(len(inside))
+        time.sleep(0.001)
+        inside.remove(item)
+
+    workers.share_out(range(60), lambda item, _: [item], take, threads=4)
+    assert max(most) == 1
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(3000) // 3])
@@ -74,18 +88,18 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, groups):
 
 
 def test_builds_at_the_same_time_leave_blas_as_it_was():
-    before = blas_threads()
     meet = threading.Barrier(2, timeout=20)
 
     def build():
         workers.share_out([0], lambda *_: [meet.wait()], id, threads=1)
 
     threads = [threading.Thread(target=build) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert blas_threads() == before
+    with threadpool_limits(2, user_api="blas"):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert blas_threads() == {2}
 
 
 def test_large_states_have_few_threads(monkeypatch):
