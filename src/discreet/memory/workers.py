@@ -1,16 +1,16 @@
 """Threads that share a list of work, with one BLAS thread each.
 
-BLAS threads wait for each other at every product, so a neighbour on one core stops them all: two of
-them were three times slower than one on a busy machine. Threads that take the next piece when they
-are done wait for nobody.
+BLAS threads wait for each other at every product, so a neighbour on one core stops them all.
+Threads that take the next piece when they are done wait for nobody (`benchmarks/memory.py`).
 """
 
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -55,7 +55,7 @@ def share_out(
         finally:
             stop.set()  # the list is empty, or something went wrong
 
-    with _ONE_BLAS_THREAD:
+    with _one_blas_thread():
         if threads == 1:
             drain(0)
             return
@@ -78,29 +78,24 @@ def _taken(rest: Iterator[Item], lock: threading.Lock, stop: threading.Event) ->
         yield item
 
 
-class _OneBlasThread:
-    """Keeps BLAS to one thread while anybody in this process works, and then lets it go again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._workers = 0
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._workers == 0:
-                self._limit = _blas().limit(limits=1, user_api="blas")
-            self._workers += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._workers -= 1
-            if self._workers == 0:
-                self._limit.restore_original_limits()
+# Held by whoever keeps BLAS to one thread: its threads belong to the process.
+_LIMITING = threading.Lock()
 
 
-# One for the process, as the threads of BLAS are.
-_ONE_BLAS_THREAD = _OneBlasThread()
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread, unless somebody does already: who set it must let it go again.
+
+    Two that overlap would each restore what they found, and the second found one.
+    """
+    if not _LIMITING.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _blas().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _LIMITING.release()
 
 
 @cache

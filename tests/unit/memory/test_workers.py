@@ -87,19 +87,26 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, groups):
         assert all(np.array_equal(*pair) for pair in zip(states[0], other, strict=True))
 
 
-def test_builds_at_the_same_time_leave_blas_as_it_was():
-    meet = threading.Barrier(2, timeout=20)
+def test_builds_that_overlap_leave_blas_as_it_was():
+    """The second begins while the first has limited it, and ends after the first is done."""
+    before = blas_threads()
+    second_began, first_ended = threading.Event(), threading.Event()
 
-    def build():
-        workers.share_out([0], lambda *_: [meet.wait()], id, threads=1)
+    def begin(*_):
+        second.start()
+        return [second_began.wait(20)]
 
-    threads = [threading.Thread(target=build) for _ in range(2)]
-    with threadpool_limits(2, user_api="blas"):
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert blas_threads() == {2}
+    def last(*_):
+        second_began.set()
+        return [first_ended.wait(20)]
+
+    second = threading.Thread(target=lambda: workers.share_out([0], last, id, threads=1))
+    first = threading.Thread(target=lambda: workers.share_out([0], begin, id, threads=1))
+    first.start()
+    first.join()
+    first_ended.set()
+    second.join()
+    assert blas_threads() == before
 
 
 def test_large_states_have_few_threads(monkeypatch):
