@@ -146,7 +146,7 @@ def _errors(
         at = float(rows) if by_rows else epsilon
         measured.append(digits.error(parts, at=at, epsilon=epsilon, scale=scale))
         plan = digits.predicted(rows=rows, epsilon=epsilon, scale=scale)
-        spread.append(math.hypot(plan.stderr, plan.kernel_stderr))
+        spread.append(plan.stderr)
         matched.append(plan.stderr_if(attended=rows / 10))
     return Errors(tuple(measured), tuple(spread), tuple(matched))
 

@@ -12,9 +12,11 @@ import numpy as np
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array
+from discreet._warn import warn
 from discreet.accounting import Receipt
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, NotCoveredWarning
 from discreet.kernels import Kernel
+from discreet.kernels.base import Evidence
 from discreet.memory.card import Card
 from discreet.memory.placed import Placed
 from discreet.memory.queries import Queries
@@ -31,6 +33,9 @@ _HUGE = 1e15
 # Weights are computed in float32 up to e^this; its range ends at e^88.
 _LARGEST_FLOAT32_LOGIT = 40.0
 
+
+# So many queries of a batch tell whether the kernel was made for such.
+_LOOKED_AT = 32
 
 Question = Callable[[Array, Mapping[str, Array]], tuple[Array, ...]]
 
@@ -132,10 +137,34 @@ class Memory:
         Returns:
             Shape (..., d_v), clamped to the ball of values. With `stderr`, a pair of arrays of that
             shape.
+
+        Warns with `NotCoveredWarning` if most queries are unlike the public rows of a memory that
+        was built with `public_rows`.
         """
         if stderr:
-            return self._ask(self.reader.answers_with_stderr, queries)
-        return self._ask(self.reader.answers, queries)[0]
+            answers = self._ask(self.reader.answers_with_stderr, queries)
+        else:
+            answers = self._ask(self.reader.answers, queries)[0]
+        self._warn_of_strangers(queries)
+        return answers
+
+    def _warn_of_strangers(self, queries: Array) -> None:
+        """Warn if most queries, of a few that are looked at, are unlike what the kernel knows."""
+        if self.kernel.evidence is not Evidence.RESIDUAL:
+            return
+        rows = _real_numbers(queries)
+        if hasattr(rows, "detach"):
+            rows = rows.detach().cpu()
+        rows = np.asarray(rows, dtype=np.float64).reshape(-1, self.kernel.dim)
+        rows = _of_finite_length(rows, self.kernel.query_norm)
+        some = rows[:: -(-len(rows) // _LOOKED_AT) or 1]
+        if len(some) and np.mean(self.kernel.covers(some)) < 0.5:
+            warn(
+                "Most of these queries are unlike the public rows that this memory was built with, "
+                "so answers may be far off; attend(stderr=True) says how far. Other public_rows, "
+                "or kernel='fourier', would do better.",
+                NotCoveredWarning,
+            )
 
     def noise_stderr(self, queries: Array) -> Array:
         """Return the standard error of the noise in each number of `attend`, without the kernel."""

@@ -17,6 +17,7 @@ from scipy import special
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
 from discreet.kernels import Kernel
+from discreet.kernels.base import Evidence
 from discreet.memory.layout import Layout
 from discreet.memory.queries import Queries
 from discreet.memory.release import Released
@@ -102,23 +103,21 @@ class Reader:
         Noise and kernel together. `docs/errors.md` says where it comes from, and why it holds.
         """
         clipped, squared = self.kernel.clip_queries(rows)
-        blocks = self.kernel.read_blocks(clipped, arrays)
-        xp = namespace(rows)
-        inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
-        noise = self._noise_of(inside, den, squared, arrays)
-        if self.kernel.blocks > 1:
-            # No error is below that of the noise, which is known and not estimated.
-            error = xp.maximum(self._jackknife(blocks), noise)
-        else:
-            error = noise + self.certified
+        match self.kernel.evidence:
+            case Evidence.DRAWS:
+                inside, error = self._by_draws(clipped, squared, arrays)
+            case Evidence.CERTIFICATE:
+                inside, noise = self._with_noise(clipped, squared, arrays)
+                error = noise + self.certified
+            case Evidence.RESIDUAL:
+                inside, error = self._by_residual(clipped, squared, arrays)
         # Both the answer and the truth lie in the ball of values.
-        return inside, xp.minimum(error, xp.full_like(error, 2 * self.layout.value_norm / WITHIN))
+        most = namespace(error).full_like(error, 2 * self.layout.value_norm / WITHIN)
+        return inside, namespace(error).minimum(error, most)
 
     def answers_with_noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
         """Return the same answers, and the standard error of the noise in each number alone."""
-        clipped, squared = self.kernel.clip_queries(rows)
-        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
-        return inside, self._noise_of(inside, den, squared, arrays)
+        return self._with_noise(*self.kernel.clip_queries(rows), arrays)
 
     def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1)."""
@@ -127,8 +126,55 @@ class Reader:
 
     def noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return the standard error of each entry of AV, shape (heads, m, 1)."""
-        _, squared = self.kernel.clip_queries(rows)
-        return (self._noise(squared, arrays),)
+        return (self._noise(*self.kernel.clip_queries(rows), arrays),)
+
+    def _with_noise(
+        self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return answers, and the standard error of their noise."""
+        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
+        noise = self._noise(clipped, squared, arrays) / self._factor(squared)
+        return inside, noise * self._quotient_factor(inside) / den
+
+    def _by_draws(
+        self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return answers, and their standard errors by a jackknife over blocks of draws."""
+        xp = namespace(clipped)
+        blocks = self.kernel.read_blocks(clipped, arrays)
+        inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
+        noise = self._noise(clipped, squared, arrays) / self._factor(squared)
+        noise = noise * self._quotient_factor(inside) / den
+        # No error is below that of the noise, which is known and not estimated.
+        return inside, xp.maximum(self._jackknife(blocks), noise)
+
+    def _by_residual(
+        self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return answers, and their standard errors by what blocks of landmarks alone know.
+
+        Leaving a block out moves an answer by what it alone adds. What no landmark spans counts for
+        as much in proportion; and for a query that is unlike the public rows, all rows might be
+        like it.
+        """
+        xp = namespace(clipped)
+        read = self.kernel.read_parts(clipped, squared, arrays)
+        inside, den = self._quotients(read.sums, squared, arrays)
+        residual = xp.maximum(read.whole - read.covered, xp.zeros_like(read.whole))
+        apart = read.parts[..., :-1] - xp.expand_dims(inside, axis=1) * read.parts[..., -1:]
+        unseen = xp.maximum(residual / read.own, xp.ones_like(residual)) ** 2
+        # The parts have noise of their own, which is known.
+        unit = (self.deviation * self._quotient_factor(inside)) ** 2
+        own_noise = unit * read.own * unseen
+        kernel = xp.sum(apart * apart, axis=1) * unseen - own_noise
+        variance = unit * read.covered + xp.maximum(kernel, xp.zeros_like(kernel))
+        # `most` is in units of the largest weight.
+        rows = arrays["most"] * math.exp(-self.kernel.largest_logit)
+        beyond = xp.maximum(residual - read.usual, xp.zeros_like(residual))
+        error = xp.sqrt(variance) + rows * beyond * self.layout.value_norm
+        # A denominator that is too large by its noise makes the error look too small.
+        noise = self.deviation / self.layout.real_tau * xp.sqrt(read.covered)
+        return inside, error / xp.maximum(den - noise, den / 4)
 
     def _quotients(
         self, sums: Array, squared: Array, arrays: Mapping[str, Array]
@@ -170,16 +216,13 @@ class Reader:
         variance = xp.sum(apart * apart, axis=1) * ((count - 1) / count)
         return xp.sqrt(variance) * self.widening
 
-    def _noise_of(
-        self, inside: Array, den: Array, squared: Array, arrays: Mapping[str, Array]
-    ) -> Array:
-        """Return the standard error of the noise in answers."""
-        noise = self._noise(squared, arrays) / self._factor(squared) / den
-        return noise * namespace(inside).sqrt(1 + (inside / self.layout.real_tau) ** 2)
+    def _quotient_factor(self, inside: Array) -> Array:
+        """Return how much more noise an answer has than its numerator, over its denominator."""
+        return namespace(inside).sqrt(1 + (inside / self.layout.real_tau) ** 2)
 
-    def _noise(self, squared: Array, arrays: Mapping[str, Array]) -> Array:
+    def _noise(self, clipped: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:
         """Return the standard error of a numerator: σ·‖φ(q)‖."""
-        return self.kernel.query_norms(squared, arrays) * self.deviation
+        return self.kernel.query_norms(clipped, squared, arrays) * self.deviation
 
     def _factor(self, squared: Array) -> Array:
         """Return what `Kernel.read` leaves out: e^(s·exponent) for squared lengths s."""
@@ -207,6 +250,7 @@ def _mass(
         return rows, rows
     origin = np.zeros((layout.head_count, 1, kernel.dim))
     estimate = kernel.read(origin, arrays)[:, 0, -1]
-    noise = kernel.query_norms(np.zeros(layout.head_count), arrays) * deviation
-    margin = _CERTAIN * noise / layout.real_tau
+    length = np.zeros((layout.head_count, 1, 1))
+    noise = np.broadcast_to(kernel.query_norms(origin, length, arrays), length.shape)[:, 0, 0]
+    margin = _CERTAIN * noise * deviation / layout.real_tau
     return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)
