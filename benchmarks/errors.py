@@ -27,7 +27,10 @@ from functools import cache
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 import discreet
 from discreet import kernels
@@ -57,16 +60,31 @@ LEAST, MOST = 0.91, 0.99  # intervals that hold as often as this are right
 
 FOURIER, FEWER, MINIMAX, NYSTROM = "Fourier", "Fourier, 1,024", "Minimax", "Landmarks"
 OWN, RANDOM, SHUFFLED = "the same source", "random points", "the same source, coordinates shuffled"
+LABELS = {FOURIER: "Fourier, as planned", FEWER: FEWER, MINIMAX: MINIMAX, NYSTROM: NYSTROM}
+LEGEND = {"loc": "outside lower left", "ncols": 2, "frameon": False, "fontsize": 9}
 COLOURS = {FOURIER: "#0072b2", FEWER: "#222222", MINIMAX: "#009e73", NYSTROM: "#d55e00"}
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work to do: builds of a cell, of the less important ones, and rows."""
+    """How much work to do.
+
+    Attributes:
+        builds: of a cell whose intervals are checked, at least.
+        few: of the other ones.
+        most_rows: larger data sets are left out.
+    """
 
     builds: int
     few: int
     most_rows: int
+
+    def builds_of(self, count: int) -> int:
+        """Return how many builds of so many rows: more of few, which take no time.
+
+        All queries share a build's noise, so few builds know little about it.
+        """
+        return self.builds * max(1, min(4, 20_000 // count))
 
 
 FULL = Effort(builds=8, few=4, most_rows=100_000)
@@ -142,6 +160,10 @@ class Cell:
     error: float
     wide: float
     spread: float
+
+
+# Cells at growing ε, by source, kernel and number of rows.
+Curves = dict[tuple[str, str, int], list[Cell]]
 
 
 @dataclass(frozen=True)
@@ -373,7 +395,13 @@ def intervals(data: Sequence[Source], effort: Effort) -> dict[str, list[Cell]]:
     """Measure how often intervals hold, by kernel."""
     return {
         kind: [
-            measured(source, count, recipe(kind, source, count, epsilon), epsilon, effort.builds)
+            measured(
+                source,
+                count,
+                recipe(kind, source, count, epsilon),
+                epsilon,
+                effort.builds_of(count),
+            )
             for source, count in cases(data)
             for epsilon in CHECKED
         ]
@@ -381,16 +409,21 @@ def intervals(data: Sequence[Source], effort: Effort) -> dict[str, list[Cell]]:
     }
 
 
-def by_epsilon(data: Sequence[Source], effort: Effort) -> dict[tuple[str, str, int], list[Cell]]:
+def by_epsilon(data: Sequence[Source], effort: Effort) -> Curves:
     """Measure errors at growing ε, by source, kernel and number of rows."""
 
-    def builds(kind: str, epsilon: float) -> int:
-        return effort.builds if epsilon in CHECKED and kind != FEWER else effort.few
+    def builds(kind: str, count: int, epsilon: float) -> int:
+        checked = epsilon in CHECKED and kind != FEWER
+        return effort.builds_of(count) if checked else effort.few
 
     return {
         (source.name, kind, count): [
             measured(
-                source, count, recipe(kind, source, count, epsilon), epsilon, builds(kind, epsilon)
+                source,
+                count,
+                recipe(kind, source, count, epsilon),
+                epsilon,
+                builds(kind, count, epsilon),
             )
             for epsilon in EPSILONS
         ]
@@ -406,8 +439,8 @@ def percent(share: float) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return ["", *(f"| {' | '.join(cells)} |" for cells in lines), ""]
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return ["", lines[0], "|" + "---|" * len(head), *lines[1:], ""]
 
 
 def intervals_page(by_kernel: dict[str, list[Cell]]) -> list[str]:
@@ -473,7 +506,7 @@ def cells_table(cells: Sequence[Cell]) -> list[str]:
     )
 
 
-def epsilon_page(curves: dict[tuple[str, str, int], list[Cell]]) -> list[str]:
+def epsilon_page(curves: Curves) -> list[str]:
     """Return errors against ε and rows: a picture, the headline, a table."""
     return [
         "### Error against ε and rows",
@@ -488,7 +521,12 @@ def epsilon_page(curves: dict[tuple[str, str, int], list[Cell]]) -> list[str]:
         *table(
             ["data", "rows", "kernel", *(f"ε = {each:g}" for each in EPSILONS)],
             [
-                [name, f"{count:,}", kind, *(f"{cell.error / cell.spread:.2g}" for cell in cells)]
+                [
+                    name,
+                    f"{count:,}",
+                    LABELS[kind],
+                    *(f"{cell.error / cell.spread:.2g}" for cell in cells),
+                ]
                 for (name, kind, count), cells in curves.items()
             ],
         ),
@@ -496,7 +534,7 @@ def epsilon_page(curves: dict[tuple[str, str, int], list[Cell]]) -> list[str]:
     ]
 
 
-def headline(curves: dict[tuple[str, str, int], list[Cell]]) -> list[str]:
+def headline(curves: Curves) -> list[str]:
     """Return what more frequencies bring, where rows are many and in clusters."""
     count = max(rows for name, _, rows in curves if name == "12 clusters")
     planned, fewer = (
@@ -553,7 +591,9 @@ def plan_page(data: Sequence[Source], effort: Effort) -> list[str]:
     rows = []
     for source, count in cases(data):
         advice = said(source, count, 1.0)
-        cell = measured(source, count, recipe(FOURIER, source, count, 1.0), 1.0, effort.builds)
+        cell = measured(
+            source, count, recipe(FOURIER, source, count, 1.0), 1.0, effort.builds_of(count)
+        )
         rows.append(
             [
                 source.name,
@@ -582,9 +622,9 @@ def introduction(data: Sequence[Source], effort: Effort) -> list[str]:
     missing = {"sentences"} - {source.name for source in data}
     about = [
         (
-            f"Made by `benchmarks/errors.py`. δ = {DELTA:g}; {effort.builds} builds a cell, each "
-            f"with frequencies and noise (`discreet.testing.Seeded`) of its own, and {QUERIES} "
-            "queries that are not in the memory."
+            f"Made by `benchmarks/errors.py`. δ = 1e-6; {effort.builds} builds a cell or more, "
+            "each with frequencies and noise (`discreet.testing.Seeded`) of its own, and "
+            f"{QUERIES} queries that are not in the memory."
         ),
         "",
         "- *Evenly spread*, *12 clusters*: points of a sphere in 16 dimensions; values are signs.",
@@ -611,18 +651,18 @@ def introduction(data: Sequence[Source], effort: Effort) -> list[str]:
 def draw_intervals(by_kernel: dict[str, list[Cell]]) -> Figure:
     """Draw one line for each cell: from the noise alone to the whole ±."""
     count = len(next(iter(by_kernel.values())))
-    figure, axes = panels(len(by_kernel), size=(2.0 + 2.6 * len(by_kernel), 1.5 + 0.165 * count))
+    figure, axes = panels(len(by_kernel), size=(2.2 + 2.6 * len(by_kernel), 1.5 + 0.165 * count))
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
     for axis, (kind, cells) in zip(axes, by_kernel.items(), strict=True):
         draw_kernel(axis, kind, cells)
     for axis in axes[1:]:
         axis.set_yticklabels([])
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside upper left",
-        ncols=3,
-        frameon=False,
+    figure.supxlabel(
+        f"numbers within {WITHIN} standard errors of exact attention; "
+        f"for each number of rows, ε = {', '.join(f'{each:g}' for each in CHECKED)}, downwards",
         fontsize=9,
     )
+    figure.legend(*axes[0].get_legend_handles_labels(), **{**LEGEND, "ncols": 3})
     return figure
 
 
@@ -644,7 +684,7 @@ def draw_kernel(axis: Axes, kind: str, cells: Sequence[Cell]) -> None:
     axis.plot(noise, places, "o", mfc="white", mec="#666666", ms=3.6, label="noise alone")
     axis.plot(whole, places, "o", color=COLOURS[FOURIER], ms=4.2, label="noise and kernel: ±")
     axis.grid(visible=False, axis="y")
-    axis.set(xlim=(-0.03, 1.03), xlabel="within 1.96 of them")
+    axis.set_xlim(-0.03, 1.03)
     axis.set_title(kind, fontsize=10, loc="left")
     axis.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
     axis.set_yticks(list(labels), list(labels.values()))
@@ -652,39 +692,38 @@ def draw_kernel(axis: Axes, kind: str, cells: Sequence[Cell]) -> None:
     axis.tick_params(axis="y", length=0)
 
 
-def draw_epsilon(curves: dict[tuple[str, str, int], list[Cell]]) -> Figure:
+def draw_epsilon(curves: Curves) -> Figure:
     """Draw error over spread against ε, one panel for the most rows of each source."""
     names = list(dict.fromkeys(name for name, _, _ in curves))
-    figure, axes = panels(len(names), size=(2.5 * len(names) + 0.6, 3.4))
-    marks = {FOURIER: "o-", FEWER: "s--", NYSTROM: "^:"}
-    for axis, name in zip(axes, names, strict=True):
-        count = max(rows for source, _, rows in curves if source == name)
-        for kind, mark in marks.items():
-            if (name, kind, count) in curves:
-                cells = curves[name, kind, count]
-                axis.plot(
-                    EPSILONS,
-                    [cell.error / cell.spread for cell in cells],
-                    mark,
-                    color=COLOURS[kind],
-                    ms=4.5,
-                    label="Fourier, as planned" if kind == FOURIER else kind,
-                )
-        axis.axhline(1.0, color="#999999", linewidth=0.8)
-        dress(axis)
-        axis.set(xscale="log", yscale="log", xlabel="ε")
-        axis.set_title(f"{name}, {count:,} rows", fontsize=10, loc="left")
-        axis.set_xticks(EPSILONS, [f"{each:g}" for each in EPSILONS])
-        axis.set_xticks([], minor=True)
-    axes[0].set_ylabel("error over spread of exact answers")
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower left",
-        ncols=3,
-        frameon=False,
-        fontsize=9,
-    )
+    figure = Figure(figsize=(6.4, 6.2), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(2, 2, sharex=True, sharey=True)
+    for axis, name in zip(axes.flat, names, strict=False):
+        draw_source(axis, name, curves)
+    for axis in axes.flat[len(names) :]:
+        axis.set_axis_off()
+    figure.supxlabel("ε", fontsize=10)
+    figure.supylabel("error over spread of exact answers", fontsize=10)
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), **LEGEND)
     return figure
+
+
+def draw_source(axis: Axes, name: str, curves: Curves) -> None:
+    """Draw the most rows of one source."""
+    count = max(rows for source, _, rows in curves if source == name)
+    for kind, mark in {FOURIER: "o-", FEWER: "s--", NYSTROM: "^:"}.items():
+        if (name, kind, count) in curves:
+            ratios = [cell.error / cell.spread for cell in curves[name, kind, count]]
+            axis.plot(EPSILONS, ratios, mark, color=COLOURS[kind], ms=4.5, label=LABELS[kind])
+    dress(axis)
+    axis.axhline(1.0, color="#777777", linewidth=1.0, label="as good as a constant")
+    axis.set(xscale="log", yscale="log")
+    axis.set_title(f"{name}, {count:,} rows", fontsize=10, loc="left")
+    axis.set_xticks(EPSILONS, [f"{each:g}" for each in EPSILONS])
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.3g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
 
 
 def replaced(page: str, part: str) -> str:
