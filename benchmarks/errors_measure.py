@@ -25,7 +25,7 @@ LANDMARKS = getattr(kernels, "Landmarks", None)
 
 ROOT = pathlib.Path(__file__).parents[1]
 DELTA = 1e-6
-QUERIES, MOST_PUBLIC = 200, 2_000
+QUERIES = 200
 RANK = 512
 FEW_FREQUENCIES = 1_024
 CHECKED = (0.5, 1.0, 4.0)  # ε at which intervals are checked
@@ -45,11 +45,13 @@ class Effort:
         builds: of a cell whose intervals are checked, at least.
         few: of the other ones.
         most_rows: larger data sets are left out.
+        public_rows: of each source, or as many as there are.
     """
 
     builds: int
     few: int
     most_rows: int
+    public_rows: int = 2_000
 
     def builds_of(self, count: int) -> int:
         """Return how many builds of so many rows: more of few, which take no time.
@@ -60,7 +62,7 @@ class Effort:
 
 
 FULL = Effort(builds=8, few=4, most_rows=100_000)
-QUICK = Effort(builds=2, few=1, most_rows=2_000)
+QUICK = Effort(builds=1, few=1, most_rows=2_000, public_rows=600)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +177,9 @@ def clusters(count: int) -> np.ndarray:
 
 
 def sphere(name: str, keys: np.ndarray, counts: tuple[int, ...]) -> Source:
-    """Return points with four signs as values."""
-    return Source(name, keys, np.sign(keys[:, :4]) / 2, 1.0, MOST_PUBLIC, counts)
+    """Return points with four signs as values; those that are left over are public."""
+    public_rows = len(keys) - QUERIES - counts[-1]
+    return Source(name, keys, np.sign(keys[:, :4]) / 2, 1.0, public_rows, counts)
 
 
 def digits(counts: tuple[int, ...]) -> Source:
@@ -190,7 +193,7 @@ def digits(counts: tuple[int, ...]) -> Source:
 
 
 def sentences(
-    cache_folder: pathlib.Path, counts: tuple[int, ...], *, embed: bool = True
+    cache_folder: pathlib.Path, counts: tuple[int, ...], *, public_rows: int, embed: bool
 ) -> Source | None:
     """Return sentences of reviews, good or bad; None if they are neither cached nor installed.
 
@@ -199,6 +202,7 @@ def sentences(
     Args:
         cache_folder: where vectors are kept.
         counts: of private rows.
+        public_rows: how many.
         embed: whether to embed what is not in the cache.
     """
     path = ROOT / "examples" / "review_embeddings.py"
@@ -213,8 +217,8 @@ def sentences(
     except SystemExit as missing:
         tell(str(missing))
         return None
-    keys = unit(vectors - vectors[QUERIES : QUERIES + MOST_PUBLIC].mean(axis=0))
-    return Source("sentences", keys, 2.0 * labels[:, None] - 1, 1.0, MOST_PUBLIC, counts)
+    keys = unit(vectors - vectors[QUERIES : QUERIES + public_rows].mean(axis=0))
+    return Source("sentences", keys, 2.0 * labels[:, None] - 1, 1.0, public_rows, counts)
 
 
 def sources(effort: Effort, cache_folder: pathlib.Path) -> list[Source]:
@@ -224,12 +228,17 @@ def sources(effort: Effort, cache_folder: pathlib.Path) -> list[Source]:
         return tuple(count for count in counts if count <= effort.most_rows)
 
     counts = allowed(300, 2_000, 20_000, 100_000)
-    total = QUERIES + MOST_PUBLIC + counts[-1]
+    total = QUERIES + effort.public_rows + counts[-1]
     found = [
         sphere("evenly spread", even(total), counts),
         sphere("12 clusters", clusters(total), counts),
         digits(allowed(300, 1_000)),
-        sentences(cache_folder, allowed(300, 2_000, 6_000), embed=effort is FULL),
+        sentences(
+            cache_folder,
+            allowed(300, 2_000, 6_000),
+            public_rows=effort.public_rows,
+            embed=effort is FULL,
+        ),
     ]
     return [each for each in found if each is not None]
 
