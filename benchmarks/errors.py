@@ -1,8 +1,8 @@
 """How far answers are from exact attention, and how often their ± holds: docs/errors.md, measured.
 
-Run: python benchmarks/errors.py (half an hour on one core; needs scikit-learn and matplotlib). It
-prints the measured part of docs/errors.md and, with --write, puts it there, with two pictures.
---quick has few builds of few rows, and takes a minute.
+Run: python benchmarks/errors.py (up to half an hour on one core; needs scikit-learn and
+matplotlib). It prints the measured part of docs/errors.md and, with --write, puts it there, with
+two pictures. --quick has few builds of few rows, and takes a minute.
 
 - Data: points of a sphere, evenly spread and in twelve clusters, handwritten digits, and sentences
   of film reviews through a real encoder. Rows of a source are split into queries, public rows
@@ -104,7 +104,8 @@ def intervals_page(by_kernel: dict[str, list[Cell]]) -> list[str]:
         (
             "Every cell: within, and from build to build its own standard error; within by the "
             "noise alone; the median ± over the root mean square error, which is how much too wide "
-            "it is; that error, and how much exact answers differ from query to query."
+            "it is (and below one where a few errors are far larger than most); that error, and "
+            "how much exact answers differ from query to query."
         ),
         "",
     ]
@@ -282,7 +283,7 @@ def replaced(page: str, part: str) -> str:
     _, _, after = rest.partition(END)
     if not start:
         before = before.rstrip() + "\n\n"
-    return f"{before}{START}\n{part.strip()}\n\n{END}{after or chr(10)}"
+    return f"{before}{START}\n\n{part.strip()}\n\n{END}{after or chr(10)}"
 
 
 def main() -> None:
