@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import discreet
-from discreet.kernels import FEATURE_RADIUS, registry
+from discreet.kernels import FEATURE_RADIUS, Landmarks, registry
 
 
 def sized_keys(kernel, count=200, seed=0):
@@ -32,6 +32,22 @@ def query_features(kernel, queries):
 def everything(kernel):
     """What reads a state that gives back each feature."""
     return kernel.reading(np.eye(kernel.features)[None])
+
+
+def landmarks(dim, *, rank=40, **bounds):
+    """Landmarks from rows of all lengths up to the bound."""
+    rows = unit_rows(200, dim, seed=8) * bounds["key_norm"]
+    rows[::3] *= 0.5
+    return Landmarks(rows, rank=rank, **bounds)
+
+
+def wild_landmarks(dim, **bounds):
+    """Landmarks with a matrix that makes no sense: features are far too long, and cut."""
+    kernel = landmarks(dim, **bounds)
+    arrays = kernel.arrays()
+    noise = np.random.default_rng(0).integers(-(2**22), 2**22, arrays["matrix"].shape)
+    arrays |= {"matrix": noise.astype(np.int32), "exponents": arrays["exponents"] * 0 + 12}
+    return registry.restore(kernel.parameters(), arrays)
 
 
 def in_torch(arrays):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from data import unit_rows
+from kernel_contract import landmarks
 
 import discreet
 from discreet import InvalidInput
@@ -28,6 +29,7 @@ KERNELS = {
     "fourier": Fourier(6, frequencies=4096, **BOUNDS),
     "taylor": Taylor(6, degree=6, **BOUNDS),
     "minimax": Minimax(6, degree=5, **BOUNDS),
+    "landmarks": landmarks(6, rank=120, **BOUNDS),
 }
 
 
