@@ -14,14 +14,10 @@ from functools import cache
 import numpy as np
 
 import discreet
-from discreet import kernels
-from discreet.kernels import Fourier, Kernel, Minimax
+from discreet.kernels import Fourier, Kernel, Landmarks, Minimax
 from discreet.memory import Plan, oracle
 from discreet.memory.reader import WITHIN
 from discreet.testing import Seeded, Silent
-
-# Without them, the page leaves its figures out.
-LANDMARKS = getattr(kernels, "Landmarks", None)
 
 ROOT = pathlib.Path(__file__).parents[1]
 DELTA = 1e-6
@@ -146,8 +142,9 @@ class Said:
 
     scale: float
     frequencies: int
-    usual: float
-    worst: float
+    centred: float
+    in_common: float
+    with_public_rows: float
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -247,10 +244,20 @@ def sources(effort: Effort, cache_folder: pathlib.Path) -> list[Source]:
 def said(source: Source, count: int, epsilon: float) -> Said:
     """Return what `plan` says. All that this page knows of its figures is here."""
     plan = plan_of(source, count, epsilon, kernel="fourier")
-    usual = math.hypot(plan.stderr, plan.kernel_stderr)
-    return Said(
-        plan.scale, plan.kernel.frequencies, WITHIN * usual, WITHIN * float(plan.worst_stderr)
+    informed = plan_of(
+        source,
+        count,
+        epsilon,
+        kernel="fourier",
+        scale=plan.scale,
+        features=plan.kernel.features,
+        public_rows=source.public(OWN),
     )
+    centred, in_common, known = (
+        min(WITHIN * each.stderr, source.value_norm)
+        for each in (plan.prediction, plan.prediction.if_in_common(), informed.prediction)
+    )
+    return Said(plan.scale, plan.kernel.frequencies, centred, in_common, known)
 
 
 def plan_of(source: Source, count: int, epsilon: float, **options: object) -> Plan:
@@ -298,7 +305,7 @@ def kernel_without_seed(wanted: Recipe, source: Source) -> Kernel:
     bounds = {"scale": wanted.scale, "key_norm": 1.0, "query_norm": 1.0}
     if wanted.kind == MINIMAX:
         return Minimax(source.dim, degree=wanted.size, **bounds)
-    return LANDMARKS(source.public(wanted.public), rank=wanted.size, **bounds)
+    return Landmarks(source.public(wanted.public), rank=wanted.size, **bounds)
 
 
 @cache
@@ -362,11 +369,6 @@ def measured(
     return cell
 
 
-def kinds(*every: str) -> list[str]:
-    """Return those that there are."""
-    return [kind for kind in every if kind != NYSTROM or LANDMARKS is not None]
-
-
 def cases(data: Sequence[Source]) -> list[tuple[Source, int]]:
     """Return every source with every number of rows."""
     return [(source, count) for source in data for count in source.counts]
@@ -386,7 +388,7 @@ def intervals(data: Sequence[Source], effort: Effort) -> dict[str, list[Cell]]:
             for source, count in cases(data)
             for epsilon in CHECKED
         ]
-        for kind in kinds(FOURIER, MINIMAX, NYSTROM)
+        for kind in (FOURIER, MINIMAX, NYSTROM)
     }
 
 
@@ -409,5 +411,5 @@ def by_epsilon(data: Sequence[Source], effort: Effort) -> Curves:
             for epsilon in EPSILONS
         ]
         for source, count in cases(data)
-        for kind in kinds(FOURIER, FEWER, NYSTROM)
+        for kind in (FOURIER, FEWER, NYSTROM)
     }

@@ -35,7 +35,7 @@ _LARGEST_FLOAT32_LOGIT = 40.0
 
 
 # So many queries of a batch tell whether the kernel was made for such.
-_LOOKED_AT = 32
+_LOOKED_AT = 8
 
 Question = Callable[[Array, Mapping[str, Array]], tuple[Array, ...]]
 
