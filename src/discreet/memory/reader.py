@@ -111,9 +111,10 @@ class Reader:
                 error = noise + self.certified
             case Evidence.RESIDUAL:
                 inside, error = self._by_residual(clipped, squared, arrays)
-        # Both the answer and the truth lie in the ball of values.
-        most = namespace(error).full_like(error, 2 * self.layout.value_norm / WITHIN)
-        return inside, namespace(error).minimum(error, most)
+        # No number of exact attention is longer than values are.
+        xp = namespace(inside)
+        most = (xp.abs(inside) + self.layout.value_norm) / WITHIN
+        return inside, xp.minimum(error, most)
 
     def answers_with_noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
         """Return the same answers, and the standard error of the noise in each number alone."""
