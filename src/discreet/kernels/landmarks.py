@@ -75,6 +75,10 @@ class IntegerLandmarks:
     exponents: Integers
     kept: Integers
 
+    def __post_init__(self) -> None:
+        for array in self.integers:  # what was checked stays as it was
+            array.flags.writeable = False
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, IntegerLandmarks) and all(
             np.array_equal(mine, theirs)
@@ -198,16 +202,19 @@ class Landmarks(Kernel):
         return self._point_lattice.units(self.key_norm)
 
     @property
+    def _product_unit(self) -> float:
+        """The logit that one unit of a product of a key and a landmark stands for."""
+        return self._key_factor**2 * self.key_lattice.step * self._point_lattice.step
+
+    @property
     def _shift(self) -> int:
         """A step of the table is 2^shift units of a product of a key and a landmark."""
-        unit = self._key_factor**2 * self.key_lattice.step * self._point_lattice.step
-        return math.floor(math.log2(_STEP * min(1.0, self.largest_logit) / unit))
+        return math.floor(math.log2(_STEP * min(1.0, self.largest_logit) / self._product_unit))
 
     @property
     def _step(self) -> float:
         """The step of the table, as a logit."""
-        unit = self._key_factor**2 * self.key_lattice.step * self._point_lattice.step
-        return math.ldexp(unit, self._shift)
+        return math.ldexp(self._product_unit, self._shift)
 
     @cached_property
     def _tops(self) -> Integers:

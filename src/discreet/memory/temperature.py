@@ -18,12 +18,16 @@ from discreet.kernels.sphere import answer_length, log_mean_weight
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
 
-# Where the number of directions is a guess, no sharper logits are recommended than this: what a
-# query finds there depends on the guess above all.
-_SHARPEST_GUESS = 6.0
+# In many dimensions no sharper logits are recommended than this, but for what all rows have in
+# common: what a query finds there depends on assumptions above all.
+_SHARPEST = 6.0
 
-# In so many directions rows are taken to vary, at most, whatever their width.
-_DIRECTIONS = 8.0
+# Rows are taken to vary in so many directions, or in this share of all if that is more (sentence
+# embeddings in 384 dimensions do), and values to depend on no more than so many.
+_DIRECTIONS, _SHARE = 8.0, 1 / 8
+
+# Answers that differ by less than this times their error are not recommended.
+_CLEAR_OF_ERROR = 0.8
 
 # So many public rows tell what rows have in common.
 _SAMPLE = 500
@@ -120,7 +124,7 @@ class Spread:
     @property
     def directions(self) -> float:
         """In how many directions rows vary."""
-        return min(float(self.dim), _DIRECTIONS)
+        return min(float(self.dim), max(_DIRECTIONS, self.dim * _SHARE))
 
     def with_common(self, common: float) -> "Spread":
         """Return the same for rows that have so much in common, and nothing else known."""
@@ -148,8 +152,13 @@ class Spread:
         return 1 / math.sqrt(self.value_dim + 2)
 
     def signal(self, logit: float) -> float:
-        """Return how much answers differ from query to query if keys tell values apart: at best."""
-        return self.lean(logit) * self.value_spread
+        """Return how much answers differ from query to query if keys tell values apart: at best.
+
+        A query lies along each of D directions by 1/√D of its length, so answers that depend on
+        eight of them follow it by √(8/D).
+        """
+        along = math.sqrt(min(_DIRECTIONS / self.directions, 1.0))
+        return self.lean(logit) * self.value_spread * along
 
     def noise(self, logit: float) -> float:
         """Return the standard error that the noise makes.
@@ -197,7 +206,9 @@ class Spread:
         return blur + (math.hypot(self.noise(logit), self.kernel(logit)) / self.value_spread) ** 2
 
     def recommended_scale(self, reach: float, goal: Goal) -> float:
-        """Return the scale of the least `risk`, and no sharper than is of use.
+        """Return the scale of the least `risk` at which answers are clear of their error.
+
+        Where none is, the clearest. No sharper than is of use.
 
         Args:
             reach: key_norm·query_norm, the logit at scale one.
@@ -205,8 +216,9 @@ class Spread:
         """
         from scipy import optimize  # here, because it takes long to load
 
-        guessed = self.sample is None and self.dim > _DIRECTIONS
-        largest = _SHARPEST_GUESS if guessed else _LARGEST_LOGIT
+        largest = _LARGEST_LOGIT
+        if self.dim > _DIRECTIONS:
+            largest = min(_SHARPEST * _LARGEST_LOGIT / self.apart(_LARGEST_LOGIT), _LARGEST_LOGIT)
         # The risk may have more than one low: a grid finds the lowest, and is then refined.
         grid = np.geomspace(_LEAST_LOGIT, largest, 60)
         best = int(np.argmin([self.risk(float(logit), goal) for logit in grid]))
@@ -214,5 +226,17 @@ class Spread:
         logit = float(optimize.minimize_scalar(self.risk, bounds=between, args=(goal,)).x)
         if self.risk(largest, goal) <= self.risk(logit, goal):
             logit = largest
+        if self._surplus(logit) < 0:
+            top = int(np.argmax([self._surplus(float(each)) for each in grid]))
+            clearest = float(grid[top])
+            logit = (
+                float(optimize.brentq(self._surplus, clearest, logit, xtol=1e-6))
+                if clearest < logit and self._surplus(clearest) > 0
+                else min(clearest, logit)
+            )
         # Three digits are enough, and look better on a card.
         return float(f"{logit / reach:.3g}")
+
+    def _surplus(self, logit: float) -> float:
+        """Return by how much answers are clearer of their error than they have to be (log)."""
+        return math.log(self.signal(logit) / self.error(logit) / _CLEAR_OF_ERROR)
