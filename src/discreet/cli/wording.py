@@ -11,7 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 # Options that are called otherwise where the library takes them.
-OTHER_NAMES = {"value_bound": "bound", "weight_bound": "bound", "p": "power"}
+OTHER_NAMES = {
+    "value_bound": "bound",
+    "weight_bound": "bound",
+    "p": "power",
+    "public_rows": "public",
+}
 
 _SAID = re.compile(
     r"""

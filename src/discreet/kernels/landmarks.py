@@ -148,8 +148,7 @@ class Landmarks(Kernel):
         found = np.concatenate([np.zeros((1, public.dim)), public.points(rank - 1)])
         points = lattice.clip_rows(found, norm=self.key_norm)
         held_back = public.held_back
-        some = held_back[:: -(-len(held_back) // _KEPT)]
-        kept = lattice.clip_rows(some, norm=self.key_norm)
+        kept = lattice.clip_rows(held_back[:_KEPT], norm=self.key_norm)
         object.__setattr__(self, "stored", self._whitened(points, kept))
         self._check_stored()
         off, residuals = self._tried_on(held_back)

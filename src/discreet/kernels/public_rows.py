@@ -15,6 +15,8 @@ _HELD_BACK, _MOST_HELD_BACK = 4, 500
 
 _FEWEST = 8
 
+_GOLDEN = (5**0.5 - 1) / 2
+
 # Points are found among so many rows at most, in so many rounds of k-means.
 _MOST_ROWS, _ROUNDS = 20_000, 10
 _DISTANCES_AT_ONCE = 2**22
@@ -57,15 +59,23 @@ class PublicRows:
         return f"<PublicRows {self.rows.shape}>"
 
     @cached_property
-    def _held_back(self) -> Integers:
-        """Which rows are kept back: evenly spaced, since rows may lie in order."""
-        count = min(len(self.rows) // _HELD_BACK, _MOST_HELD_BACK)
-        return (np.arange(count) * len(self.rows)) // count
+    def mixed(self) -> Floats:
+        """All rows in an order in which any stretch of them is like the whole.
+
+        Multiples of the golden ratio, less whole numbers, fill the interval from 0 to 1 evenly, and
+        keep no step with an order or a period that the rows have.
+        """
+        places = (np.arange(len(self.rows)) * _GOLDEN) % 1.0
+        return np.asarray(self.rows[np.argsort(places, kind="stable")])
+
+    @property
+    def _held_back(self) -> int:
+        return min(len(self.rows) // _HELD_BACK, _MOST_HELD_BACK)
 
     @property
     def held_back(self) -> Floats:
         """Rows that no point is made of: they tell how good the points are."""
-        return np.asarray(self.rows[self._held_back])
+        return self.mixed[: self._held_back]
 
     @lru_cache(maxsize=4)  # noqa: B019 (kept as long as a few others are)
     def points(self, count: int) -> Floats:
@@ -74,12 +84,10 @@ class PublicRows:
         All of them if they are few, else the centres of as many clusters. Found in floating point:
         another machine may find others in the last bit, so whoever uses them keeps them.
         """
-        rows = np.delete(self.rows, self._held_back, axis=0)
+        rows = self.mixed[self._held_back :][:_MOST_ROWS]
         if len(rows) <= count:
             return rows
-        if len(rows) > _MOST_ROWS:
-            rows = rows[(np.arange(_MOST_ROWS) * len(rows)) // _MOST_ROWS]
-        centres = rows[(np.arange(count) * len(rows)) // count]
+        centres = rows[:count].copy()
         for _ in range(_ROUNDS):
             nearest = _nearest(rows, centres)
             order = np.argsort(nearest, kind="stable")

@@ -155,10 +155,12 @@ class Plan:
         if self.scale > 1.2 * self.recommended_scale and said.signal_to_error < 2:
             return f"the temperature limits it: scale={self.recommended_scale:.3g} would do better."
         if said.kernel_stderr > said.noise_stderr:
-            more = f"allow more features (features={2 * self.kernel.features}), or give public_rows"
+            more = f"allow more features (features={2 * self.kernel.features})"
+            if said.spread.sample is None:
+                more += ", or give public_rows"
             if not self.kernel.weight_error:
                 more = "ask for a smaller eps_s"
-            return f"the kernel limits it: {more}; more rows or a larger ε change little."
+            return f"the kernel limits it: {more}; more rows or a larger ε do not help against it."
         if said.signal_to_error < 1:
             return (
                 "the noise limits it, and answers will be mostly noise: more rows, a larger ε, or "
@@ -201,7 +203,7 @@ def plan(
     public_rows = wanted.public_rows_of(0, 1, dim=key_dim)
     sample = None
     if public_rows is not None:
-        sample = Sample.of(public_rows.rows / settings.layouts[0].kernel.key_norm)
+        sample = Sample.of(public_rows.mixed / settings.layouts[0].kernel.key_norm)
     return _predict(rows, settings, reason, goal=Goal.parse(wanted.goal), sample=sample)
 
 

@@ -120,8 +120,8 @@ class Prediction:
     def of_more_features(self) -> str:
         """What the next doubling of the features would buy."""
         if not self.kernel.weight_error:
-            return "a smaller eps_s takes more of them"
+            return "a smaller eps_s takes more features"
         before, after = self.within(self.stderr), self.within(self.doubled_stderr)
         if before == after:
-            return "more would change nothing: the noise hides the kernel's error"
-        return f"twice as many would make {before} of it {after}"
+            return "more features would change nothing: the noise hides the kernel's error"
+        return f"twice as many features would bring {before} down to {after}"

@@ -248,7 +248,7 @@ def _layout(
                     shape,
                     tau=tau / value_norm,
                     multiplier=multiplier,
-                    sample=None if public_rows is None else Sample.of(public_rows.rows / key_norm),
+                    sample=None if public_rows is None else Sample.of(public_rows.mixed / key_norm),
                 ),
             )
             known[same] = choose(request)

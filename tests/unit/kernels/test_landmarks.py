@@ -173,6 +173,19 @@ def test_points_are_the_centres_of_clusters():
     assert len(PublicRows(unit_rows(40, 6)).held_back) == 10
 
 
+@pytest.mark.parametrize("period", [2, 3, 4, 5, 8, 12, 100])
+@pytest.mark.parametrize("sort", [False, True])
+def test_rows_in_any_order_are_split_into_parts_that_are_like_the_whole(period, sort):
+    kinds = np.arange(3_000) % period
+    kinds = np.sort(kinds) if sort else kinds
+    public = PublicRows(np.stack([kinds, np.arange(3_000)], axis=1))
+    for part in (public.held_back, public.mixed[500:1_500]):
+        shares = np.bincount(part[:, 0].astype(int), minlength=period) / len(part) * period
+        assert np.all(np.abs(shares - 1) < 0.5)
+    both = np.concatenate([public.held_back, public.points(2_990)])
+    assert len(np.unique(both[:, 1])) == 3_000
+
+
 @pytest.mark.parametrize(
     "rows",
     [np.ones(5), np.ones((7, 3)), np.ones((9, 0)), np.full((9, 3), np.nan), np.ones((2, 9, 3))],
