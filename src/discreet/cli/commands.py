@@ -23,6 +23,7 @@ from discreet.errors import DiscreetError, InvalidInput
 from discreet.kernels.public_rows import PublicRows
 from discreet.memory import Plan, build, compare, load
 from discreet.memory.file import to_bytes
+from discreet.memory.prediction import times
 from discreet.tables import read_array, read_groups, split
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
@@ -59,7 +60,7 @@ def _plans(plans: list[Plan]) -> Table:
         table.add_row(
             f"{plan.epsilon:g}",
             f"{plan.scale:.3g}",
-            f"{plan.prediction.signal_to_error:.2g} : 1",
+            f"{times(plan.prediction.signal_to_error)} : 1",
             plan.prediction.within(plan.stderr),
             plan.prediction.within(plan.noise_stderr),
             plan.prediction.within(plan.kernel_stderr),

@@ -45,9 +45,6 @@ _RIDGE = 1e-4
 # Answers are read from this many blocks of landmarks, to see what each alone knows.
 _MOST_BLOCKS = 16
 
-# So many of the rows that were kept back have at most the `usual_residual`.
-_USUAL = 0.99
-
 # A file keeps so many of the rows that were kept back.
 _KEPT = 100
 
@@ -107,7 +104,7 @@ class Landmarks(Kernel):
         stored: the integers, as a file keeps them.
         held_back_error: how far a weight is off between two rows that were kept back, root mean
             square, over the largest weight.
-        usual_residual: 99% of these rows have at most this residual.
+        usual_residual: the largest residual of these rows.
     """
 
     kind: ClassVar[str] = "landmarks"
@@ -153,7 +150,7 @@ class Landmarks(Kernel):
         self._check_stored()
         off, residuals = self._tried_on(held_back)
         object.__setattr__(self, "held_back_error", off)
-        object.__setattr__(self, "usual_residual", float(np.quantile(residuals, _USUAL)))
+        object.__setattr__(self, "usual_residual", float(np.max(residuals)))
 
     def _settle(self, **values: object) -> None:
         for name, value in values.items():

@@ -135,6 +135,9 @@ def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, 
         f"{layout.head_count} head(s), {layout.columns} × {kernel.features:,} integers each, "
         f"{released.state.nbytes:,} bytes"
     )
+    own = sum(array.nbytes for array in kernel.arrays().values())
+    if own:
+        size += f", and {own:,} of the kernel"
     if said is not None:
         size += f"; {said.of_more_features}"
     rows += [
@@ -146,7 +149,7 @@ def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, 
         ("temperature", temperature),
         ("kernel", f"{kernel.describe()}; {kernel.error:.3g} {kernel.error_meaning}"),
         ("expected error", expected),
-        *([] if said is None else [("prediction", f"for {said.assumed}: {said.sentence}")]),
+        *([] if said is None else [("prediction", said.verdict)]),
         ("size", size),
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),

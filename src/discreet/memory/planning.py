@@ -138,15 +138,7 @@ class Plan:
     @property
     def verdict(self) -> str:
         """What the figures come to, in a sentence or two."""
-        said = self.prediction
-        if said.spread.sample is not None:
-            return f"{said.sentence}. For {said.assumed}."
-        alike = said.if_in_common()
-        return (
-            f"{said.sentence}. For {said.assumed}; if they have much in common, as pixels "
-            f"and counts have, about {alike.within(alike.stderr)} ({alike.signal_to_error:.2g} : "
-            "1). public_rows tell which."
-        )
+        return self.prediction.verdict
 
     @property
     def advice(self) -> str:
@@ -170,8 +162,8 @@ class Plan:
 
 
 _MEANING = {
-    Goal.RANK: "votes and classes; goal='average' is softer, with less error in each number",
-    Goal.AVERAGE: "numbers; goal='rank' is sharper, for votes and classes",
+    Goal.RANK: "votes and classes; goal='average' is as soft or softer, with less error",
+    Goal.AVERAGE: "numbers; goal='rank' is as sharp or sharper, for votes and classes",
 }
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from discreet.kernels import Kernel
+from discreet.kernels.base import Evidence
 from discreet.memory.layout import Layout
 from discreet.memory.reader import WITHIN
 from discreet.memory.temperature import Sample, Spread
@@ -108,20 +109,36 @@ class Prediction:
         return f"{self.spread.rows:,} rows that are centred"
 
     @property
-    def sentence(self) -> str:
-        """Signal and error, and the two parts of it."""
+    def verdict(self) -> str:
+        """Signal and error, the two parts of it, and for which rows."""
+        said = (
+            f"Answers differ by {times(self.signal_to_error)} times their error, at best. Each "
+            f"number is within {self.within(self.stderr)} of exact attention, 95% of the time: "
+            f"noise {self.within(self.noise_stderr)}, kernel {self.within(self.kernel_stderr)}. "
+            f"For {self.assumed}"
+        )
+        if self.spread.sample is not None:
+            return f"{said}."
+        alike = self.if_in_common()
         return (
-            f"signal : error {self.signal_to_error:.2g} : 1 at best. Each number of an answer is "
-            f"within {self.within(self.stderr)} of exact attention, 95% of the time: noise "
-            f"{self.within(self.noise_stderr)}, kernel {self.within(self.kernel_stderr)}"
+            f"{said}; if they have much in common, as pixels and counts have, about "
+            f"{alike.within(alike.stderr)} ({times(alike.signal_to_error)} times)."
         )
 
     @property
     def of_more_features(self) -> str:
         """What the next doubling of the features would buy."""
-        if not self.kernel.weight_error:
-            return "a smaller eps_s takes more features"
+        match self.kernel.evidence:
+            case Evidence.CERTIFICATE:
+                return "a smaller eps_s takes more of them"
+            case Evidence.RESIDUAL:
+                return "more landmarks have less error, and need more public rows"
         before, after = self.within(self.stderr), self.within(self.doubled_stderr)
         if before == after:
-            return "more features would change nothing: the noise hides the kernel's error"
+            return "more would change nothing: the noise hides the kernel's error"
         return f"twice as many features would bring {before} down to {after}"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as a person says it."""
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
