@@ -39,9 +39,9 @@ def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> No
     """
     made = plan(epsilon=epsilon)
     others = []
-    for factor, times in itertools.product((0.5, 1.0, 2.0), (0.25, 0.5, 1.0)):
+    for factor, softer in itertools.product((0.5, 1.0, 2.0), (0.25, 0.5, 1.0)):
         with suppress(InvalidInput):  # beyond what can be asked for
-            others.append(plan(epsilon=factor * epsilon, scale=times * made.scale))
+            others.append(plan(epsilon=factor * epsilon, scale=softer * made.scale))
     if as_json:
         print_json({**_facts(made), "table": [_facts(other) for other in others]})
         return

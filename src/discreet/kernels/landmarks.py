@@ -49,7 +49,7 @@ _MOST_BLOCKS = 16
 _KEPT = 100
 
 # What no landmark spans is at most so many times what blocks alone span, or nothing is known of it.
-_KNOWN = 10.0
+_KNOWN = 30.0
 
 # So many keys are looked up at a time that their exponents stay in the processor's cache.
 _BLOCK = 64
