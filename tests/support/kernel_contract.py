@@ -175,7 +175,8 @@ class KernelContract:
     def test_queries_are_differentiated_where_they_are_clipped_and_where_not(self, kernel):
         if kernel.features == 1:
             return  # a constant has no gradient
-        arrays = in_torch(everything(kernel))
+        state = np.random.default_rng(0).standard_normal((1, kernel.features, 3))
+        arrays = in_torch(kernel.reading(state))
         queries = (
             unit_rows(4, kernel.dim) * kernel.query_norm * np.array([[0.5], [1.0], [1.5], [9.0]])
         )
@@ -185,7 +186,7 @@ class KernelContract:
             (given,),
             eps=1e-6 * kernel.query_norm,
             rtol=1e-3,
-            atol=1e-4 * kernel.bound / kernel.query_norm,
+            atol=3e-4 * kernel.bound / kernel.query_norm,
         )
 
     def test_what_a_file_keeps_makes_the_same_kernel_again(self, kernel):
