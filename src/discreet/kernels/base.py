@@ -75,6 +75,8 @@ class Evidence(Enum):
 class ReadParts(NamedTuple):
     """Sums that were read through landmarks, and what is known of their error.
 
+    Lengths are over the largest weight, e^t, so that none of them leaves float32.
+
     Attributes:
         sums: φ(q)·S, shape (heads, m, c).
         parts: what each block of landmarks alone adds to them, shape (heads, blocks, m, c).
@@ -134,6 +136,12 @@ class Wanted:
         return {"scale": self.scale, "key_norm": self.key_norm, "query_norm": self.query_norm}
 
 
+def check_logit(largest: float) -> None:
+    """Raise `InvalidInput` unless integer features are within their bounds for such logits."""
+    limits = {"at_least": _LEAST_LOGIT, "at_most": LARGEST_LOGIT}
+    _validate.real("scale * key_norm * query_norm", largest, **limits)
+
+
 @dataclass(frozen=True)
 class Kernel(abc.ABC):
     """A feature map of exp(scale·⟨q, k⟩) for ‖k‖ ≤ key_norm and ‖q‖ ≤ query_norm.
@@ -173,7 +181,7 @@ class Kernel(abc.ABC):
         """
         for name in ("key_norm", "query_norm"):
             _validate.real(name, getattr(self, name), at_least=_LEAST_NORM, at_most=_LARGEST_NORM)
-        _validate.real("scale * key_norm * query_norm", self.largest_logit, at_least=_LEAST_LOGIT)
+        check_logit(self.largest_logit)
 
     @property
     def largest_logit(self) -> float:
@@ -264,8 +272,13 @@ class Kernel(abc.ABC):
         """Some public rows like the keys, over `key_norm`, if the map was made of such."""
         return None
 
-    def covers(self, queries: Array) -> Array:
-        """Return for each query, shape (..., d), whether the map was made for such."""
+    def covers(self, queries: Array, arrays: Mapping[str, Array] | None = None) -> Array:  # noqa: ARG002
+        """Return for each query, shape (..., d), whether the map was made for such.
+
+        Args:
+            queries: finite.
+            arrays: of `reading`, where the queries are, if there are any.
+        """
         xp = namespace(queries)
         return xp.ones(queries.shape[:-1], dtype=xp.bool)
 

@@ -51,6 +51,9 @@ _KEPT = 100
 # What no landmark spans is at most so many times what blocks alone span, or nothing is known of it.
 _KNOWN = 30.0
 
+# What `restore` takes besides arrays, and nothing else.
+_PARAMETERS = {"dim", "scale", "key_norm", "query_norm", "held_back_error", "usual_residual"}
+
 # So many keys are looked up at a time that their exponents stay in the processor's cache.
 _BLOCK = 64
 
@@ -160,33 +163,38 @@ class Landmarks(Kernel):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the kernel with the landmarks that were stored."""
-        kernel = cls.__new__(cls)
-        integers = [
-            arrays[name].astype(np.int64) for name in ("landmarks", "matrix", "exponents", "kept")
-        ]
+        if set(parameters) != _PARAMETERS:
+            _validate.reject("parameters", sorted(parameters), f"exactly {sorted(_PARAMETERS)}")
         for name in ("held_back_error", "usual_residual"):
             _validate.real(name, parameters[name], at_least=0)
-        kernel._settle(stored=IntegerLandmarks(*integers), **parameters)  # noqa: SLF001 (our own)
+        integers = [arrays[name] for name in ("landmarks", "matrix", "exponents", "kept")]
+        if any(array.dtype.kind not in "iu" for array in integers):
+            _validate.reject("stored", "...", "integers whose products are exact")
+        kernel = cls.__new__(cls)
+        stored = IntegerLandmarks(*(array.astype(np.int64) for array in integers))
+        kernel._settle(stored=stored, **parameters)  # noqa: SLF001 (our own)
         kernel._check_stored()  # noqa: SLF001
         return kernel
 
     def _check_stored(self) -> None:
         """Raise `InvalidInput` unless all products are exact with these integers."""
         points, matrix, exponents, kept = self.stored.integers
-        count, most = len(points), 2**_MATRIX_BITS
         fits = (
             points.ndim == matrix.ndim == kept.ndim == 2
             and points.shape[1] == kept.shape[1] == self.dim
-            and len(kept) >= 2
-            and 1 <= count <= _MOST_LANDMARKS
-            and matrix.shape[1] == count
-            and exponents.shape == (len(matrix),)
+            and 1 <= len(points) <= _MOST_LANDMARKS
             and 1 <= len(matrix) <= _MOST_LANDMARKS
-            and bool(np.all(np.sum(points * points, axis=1) <= self._point_radius**2))
-            and bool(np.all(np.abs(matrix) <= most))
-            and bool(np.all(np.abs(exponents) <= _MOST_EXPONENT))
+            and len(kept) >= 2
+            and matrix.shape[1] == len(points)
+            and exponents.shape == (len(matrix),)
+            and _within(matrix, 2**_MATRIX_BITS)
+            and _within(exponents, _MOST_EXPONENT)
+            and _within(points, self._point_radius)
+            and _within(kept, self._point_radius)
+            # Of numbers that are small enough to be squared.
+            and bool(np.all(_lengths(points) <= self._point_radius * (1 + 1e-9)))
         )
-        if not fits or np.abs(points).max() > self._point_radius:
+        if not fits:
             _validate.reject("stored", "...", "integers whose products are exact")
 
     @property
@@ -305,9 +313,9 @@ class Landmarks(Kernel):
 
     @cached_property
     def _real_matrix(self) -> Floats:
-        """φ(q) = matrix·g(q): shape (m, r), with e^(t/2) taken in."""
+        """φ(q) = e^(t/2)·matrix·g(q): shape (m, r)."""
         real = np.ldexp(self.stored.matrix.astype(np.float64), -self.stored.exponents[:, None])
-        return np.ascontiguousarray(real.T) * self.bound
+        return np.ascontiguousarray(real.T)
 
     @cached_property
     def _map(self) -> dict[str, NDArray[Any]]:
@@ -345,7 +353,7 @@ class Landmarks(Kernel):
         """Return the map of queries, the state in terms of landmarks, and the blocks' own part."""
         return {
             **self._map,
-            "solution": self._real_matrix @ state,
+            "solution": self._real_matrix @ state * self.bound,
             "own": self._own,
             "own_state": np.stack([each.T @ state for each in self._own_directions], axis=1),
         }
@@ -370,17 +378,21 @@ class Landmarks(Kernel):
         )
         return ReadParts(
             sums=values @ arrays["solution"],
-            parts=by_block @ state,
+            parts=by_block @ state * self.bound,
             own=xp.sum(own * own, axis=-1, keepdims=True),
             covered=self._covered(values, arrays),
-            whole=xp.exp(squared * self.largest_logit),
-            usual=self.usual_residual * math.exp(self.largest_logit),
+            whole=self._whole(squared),
+            usual=self.usual_residual,
         )
 
     def _covered(self, values: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return ‖φ(q)‖²."""
+        """Return ‖φ(q)‖² over the largest weight, e^t."""
         features = values @ arrays["matrix"]
         return namespace(values).sum(features * features, axis=-1, keepdims=True)
+
+    def _whole(self, squared: Array) -> Array:
+        """Return K(q, q) over the largest weight."""
+        return namespace(squared).exp((squared - 1) * self.largest_logit)
 
     def residuals(self, queries: Array) -> Array:
         """Return K(q, q) - ‖φ(q)‖² over the largest weight, from 0 to 1, for queries (..., d).
@@ -388,37 +400,44 @@ class Landmarks(Kernel):
         A certificate: the weight of a row k is off by at most √(residual(q)·residual(k)) of the
         largest. Queries above `usual_residual` are unlike the public rows.
         """
-        return self._residuals_and_own(queries)[0]
+        return self._residuals_and_own(queries, self._placed(queries))[0]
 
-    def covers(self, queries: Array) -> Array:
+    def covers(self, queries: Array, arrays: Mapping[str, Array] | None = None) -> Array:
         """Return for each query, shape (..., d), whether it is like the public rows.
 
         It is not if its residual is beyond the usual one, or if blocks of landmarks know so little
         of it that they cannot tell how much is missing.
         """
-        residual, own = self._residuals_and_own(queries)
+        placed = self._placed(queries) if arrays is None else arrays
+        residual, own = self._residuals_and_own(queries, placed)
         return (residual <= self.usual_residual) & (residual <= _KNOWN * own)
 
-    def _residuals_and_own(self, queries: Array) -> tuple[Array, Array]:
-        """Return residuals and `ReadParts.own`, over the largest weight."""
+    def _placed(self, queries: Array) -> dict[str, Array]:
+        """Return what makes features of queries, where they are."""
         xp = namespace(queries)
-        arrays = {
+        return {
             name: xp.asarray(array, dtype=queries.dtype, device=queries.device)
             for name, array in {**self._map, "own": self._own}.items()
         }
+
+    def _residuals_and_own(
+        self, queries: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return residuals and `ReadParts.own`, shape (...)."""
+        xp = namespace(queries)
         clipped, squared = self.clip_queries(queries)
-        values, edge = self._values(clipped, arrays), math.exp(-self.largest_logit)
-        whole = xp.exp((squared - 1) * self.largest_logit)
-        residual = whole - self._covered(values, arrays) * edge
+        values = self._values(clipped, arrays)
+        residual = self._whole(squared) - self._covered(values, arrays)
         own = values @ arrays["own"]
         return (
             xp.maximum(residual, xp.zeros_like(residual))[..., 0],
-            xp.sum(own * own, axis=-1) * edge,
+            xp.sum(own * own, axis=-1),
         )
 
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return ‖φ(q)‖."""
-        return namespace(queries).sqrt(self._covered(self._values(queries, arrays), arrays))
+        covered = self._covered(self._values(queries, arrays), arrays)
+        return namespace(queries).sqrt(covered) * self.bound
 
     @property
     def scale_of_points(self) -> float:
@@ -510,7 +529,17 @@ class Landmarks(Kernel):
         }
 
 
+def _within(integers: Integers, limit: int) -> bool:
+    """Return whether all are between plus and minus the limit (numpy's |-2^63| is negative)."""
+    return bool(np.all((integers >= -limit) & (integers <= limit)))
+
+
+def _lengths(points: Integers) -> Floats:
+    """Return the L2 norm of each."""
+    return np.asarray(np.sqrt(np.sum(points.astype(np.float64) ** 2, axis=1)))
+
+
 def _tops(points: Integers, key_radius: int, shift: int) -> Integers:
     """Return the largest product that any key has with each landmark, in steps of the table."""
-    lengths = np.sqrt(np.sum(points * points, axis=1).astype(np.float64))
-    return np.asarray(np.ceil(np.ldexp(lengths * key_radius, -shift)), dtype=np.int64)
+    steps = np.ceil(np.ldexp(_lengths(points) * key_radius, -shift))
+    return np.asarray(steps, dtype=np.int64)

@@ -15,6 +15,9 @@ _HELD_BACK, _MOST_HELD_BACK = 4, 500
 
 _FEWEST = 8
 
+# Their squares are within float64, whatever the bound on keys is.
+_LARGEST = 1e100
+
 _GOLDEN = (5**0.5 - 1) / 2
 
 # Points are found among so many rows at most, in so many rounds of k-means.
@@ -32,11 +35,17 @@ class PublicRows:
     """
 
     def __init__(self, rows: ArrayLike) -> None:
-        self.rows: Floats = np.array(rows, dtype=np.float64, order="C")
+        try:
+            given = np.asarray(rows)
+        except ValueError:  # rows of several lengths
+            given = np.empty(0, dtype=object)
+        if given.dtype.kind not in "iuf":
+            _validate.reject("public_rows.dtype", str(given.dtype), "real numbers")
+        self.rows: Floats = np.array(given, dtype=np.float64, order="C")
         if self.rows.ndim != 2 or len(self.rows) < _FEWEST or self.rows.shape[1] == 0:
             _validate.reject("public_rows", self.rows.shape, f"shape (n, d) with n >= {_FEWEST}")
-        if not np.all(np.isfinite(self.rows)):
-            raise InvalidInput("Expected public_rows to have no NaN and no infinity.")
+        if not np.all(np.abs(self.rows) <= _LARGEST):
+            raise InvalidInput(f"Expected public_rows to have numbers up to {_LARGEST:g}, no NaN.")
         self.rows.flags.writeable = False
 
     @property

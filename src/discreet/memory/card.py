@@ -78,7 +78,7 @@ def _facts(released: Released) -> dict[str, object]:
 def prediction(released: Released) -> Prediction | None:
     """Return what `plan` would say, if the builder gave a number of rows."""
     rows = released.rows_hint or released.rows
-    if rows is None:
+    if not rows:
         return None
     return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
 

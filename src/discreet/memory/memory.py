@@ -34,8 +34,14 @@ _HUGE = 1e15
 _LARGEST_FLOAT32_LOGIT = 40.0
 
 
-# So many queries of a batch tell whether the kernel was made for such.
+# So many queries of a batch, or a few more, tell whether the kernel was made for such.
 _LOOKED_AT = 8
+
+_STRANGERS = (
+    "Most of these queries are unlike the public rows that this memory was built with, so answers "
+    "may be far off; attend(stderr=True) says how far. Other public_rows, or kernel='fourier', "
+    "would do better."
+)
 
 Question = Callable[[Array, Mapping[str, Array]], tuple[Array, ...]]
 
@@ -142,29 +148,26 @@ class Memory:
         was built with `public_rows`.
         """
         if stderr:
-            answers = self._ask(self.reader.answers_with_stderr, queries)
-        else:
-            answers = self._ask(self.reader.answers, queries)[0]
-        self._warn_of_strangers(queries)
-        return answers
+            return self._ask(self._known(self.reader.answers_with_stderr), queries)
+        return self._ask(self._known(self.reader.answers), queries)[0]
 
-    def _warn_of_strangers(self, queries: Array) -> None:
-        """Warn if most queries, of a few that are looked at, are unlike what the kernel knows."""
+    def _known(self, question: Question) -> Question:
+        """Return a question that warns if most queries are unlike what the kernel knows."""
         if self.kernel.evidence is not Evidence.RESIDUAL:
-            return
-        rows = _real_numbers(queries)
-        if hasattr(rows, "detach"):
-            rows = rows.detach().cpu()
-        rows = np.asarray(rows, dtype=np.float64).reshape(-1, self.kernel.dim)
-        rows = _of_finite_length(rows, self.kernel.query_norm)
-        some = rows[:: -(-len(rows) // _LOOKED_AT) or 1]
-        if len(some) and np.mean(self.kernel.covers(some)) < 0.5:
-            warn(
-                "Most of these queries are unlike the public rows that this memory was built with, "
-                "so answers may be far off; attend(stderr=True) says how far. Other public_rows, "
-                "or kernel='fourier', would do better.",
-                NotCoveredWarning,
-            )
+            return question
+
+        def asked(rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+            count = rows.shape[1]
+            some = rows[:, :: max(count // _LOOKED_AT, 1)]
+            if hasattr(some, "detach"):
+                some = some.detach()
+            xp = namespace(some)
+            covered = xp.astype(self.kernel.covers(some, arrays), some.dtype)
+            if count and bool(xp.mean(covered) < 0.5):
+                warn(_STRANGERS, NotCoveredWarning)
+            return question(rows, arrays)
+
+        return asked
 
     def noise_stderr(self, queries: Array) -> Array:
         """Return the standard error of the noise in each number of `attend`, without the kernel."""

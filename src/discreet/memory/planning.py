@@ -196,17 +196,22 @@ def plan(
     sample = None
     if public_rows is not None:
         sample = Sample.of(public_rows.mixed / settings.layouts[0].kernel.key_norm)
-    return _predict(rows, settings, reason, goal=Goal.parse(wanted.goal), sample=sample)
+    asked = wanted.scale is not None or isinstance(wanted.kernel, Kernel)
+    goal = Goal.parse(wanted.goal)
+    return _predict(rows, settings, reason, goal=goal, sample=sample, asked=asked)
 
 
 def _predict(
-    rows: int, settings: Settings, reason: str, *, goal: Goal, sample: Sample | None
+    rows: int, settings: Settings, reason: str, *, goal: Goal, sample: Sample | None, asked: bool
 ) -> Plan:
+    """Return the plan; `asked` is whether the scale was asked for, and not recommended."""
     layout = settings.layouts[0]
     kernel = layout.kernel
     numerator = settings.sigma(layout) * layout.real_unit * kernel.bound
     prediction = Prediction.of(layout, rows=rows, sigma=settings.sigma(layout), sample=sample)
-    best = prediction.spread.recommended_scale(kernel.key_norm * kernel.query_norm, goal)
+    best = kernel.scale
+    if asked:
+        best = prediction.spread.recommended_scale(kernel.key_norm * kernel.query_norm, goal)
     rows_needed = CLEAR * numerator / math.exp(kernel.largest_logit) / layout.real_tau
     return Plan(
         rows=rows,

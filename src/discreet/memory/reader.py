@@ -28,6 +28,12 @@ WITHIN = 1.96
 
 _FAR = 16.0
 
+# Quotients beyond this, in units of the length of values, are shortened before they are squared.
+_HUGE = 1e15
+
+# Less than this of a query's squared length, and blocks of landmarks know nothing of it.
+_LEAST_OWN = 1e-6
+
 # The number of rows is estimated from the noisy state; the truth is within this many standard
 # errors of it 399 times in 400.
 _CERTAIN = 3.0
@@ -161,21 +167,25 @@ class Reader:
         xp = namespace(clipped)
         read = self.kernel.read_parts(clipped, squared, arrays)
         inside, den = self._quotients(read.sums, squared, arrays)
+        norm = self.layout.value_norm
         residual = xp.maximum(read.whole - read.covered, xp.zeros_like(read.whole))
+        missing = residual / xp.maximum(read.own, xp.full_like(read.own, _LEAST_OWN))
+        missing = xp.maximum(missing, xp.ones_like(missing))
         apart = read.parts[..., :-1] - xp.expand_dims(inside, axis=1) * read.parts[..., -1:]
-        unseen = xp.maximum(residual / read.own, xp.ones_like(residual)) ** 2
+        # In units of the length of values, so that no square leaves float32.
+        apart = apart / xp.expand_dims(den * norm, axis=1)
+        noise = self.deviation * self.kernel.bound / norm / den * self._quotient_factor(inside)
         # The parts have noise of their own, which is known.
-        unit = (self.deviation * self._quotient_factor(inside)) ** 2
-        own_noise = unit * read.own * unseen
-        kernel = xp.sum(apart * apart, axis=1) * unseen - own_noise
-        variance = unit * read.covered + xp.maximum(kernel, xp.zeros_like(kernel))
-        # `most` is in units of the largest weight.
-        rows = arrays["most"] * math.exp(-self.kernel.largest_logit)
+        kernel = xp.sum(apart * apart, axis=1) - noise * noise * read.own
+        kernel = xp.sqrt(xp.maximum(kernel, xp.zeros_like(kernel))) * missing
+        squares = noise * noise * read.covered + kernel * kernel
+        # As many rows as there may be, all like the query: `most` has e^t in it.
         beyond = xp.maximum(residual - read.usual, xp.zeros_like(residual))
-        error = xp.sqrt(variance) + rows * beyond * self.layout.value_norm
+        error = xp.sqrt(squares) + beyond * (arrays["most"] / den)
         # A denominator that is too large by its noise makes the error look too small.
-        noise = self.deviation / self.layout.real_tau * xp.sqrt(read.covered)
-        return inside, error / xp.maximum(den - noise, den / 4)
+        shown = self.deviation * self.kernel.bound / self.layout.real_tau / den
+        room = 1 - shown * xp.sqrt(read.covered)
+        return inside, error * norm / xp.maximum(room, xp.full_like(room, 0.25))
 
     def _quotients(
         self, sums: Array, squared: Array, arrays: Mapping[str, Array]
@@ -194,6 +204,10 @@ class Reader:
         out = sums[..., :-1] / den
         norm = self.layout.value_norm
         relative = out if norm == 1 else out * (1 / norm)
+        # To a size whose square is finite, in float32 too; by one, almost always.
+        top = xp.max(xp.abs(relative), axis=-1, keepdims=True) * (1 / _HUGE)
+        shrink = xp.maximum(top, xp.ones_like(top))
+        out, relative = out / shrink, relative / shrink
         length = xp.sum(relative * relative, axis=-1, keepdims=True)
         return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den
 

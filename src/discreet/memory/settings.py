@@ -16,9 +16,10 @@ from discreet import _validate, accounting
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.kernels import Kernel
+from discreet.kernels.base import check_logit
 from discreet.kernels.fourier import FREQUENCIES, random_error
 from discreet.memory.choosing import Request, choose
-from discreet.memory.layout import Layout, default_tau
+from discreet.memory.layout import Layout, check_tau, default_tau
 from discreet.memory.options import Options
 from discreet.memory.temperature import Goal, Sample, Spread
 from discreet.noise import Entropy, RoundedGaussian
@@ -170,8 +171,9 @@ class Settings:
     def digest(self) -> str:
         """A hash of every public number, arrays of kernels included.
 
-        Partials with other hashes do not merge. A minimax polynomial is found by linear algebra,
-        which may differ in a last bit on another kind of processor, and then so does this.
+        Partials with other hashes do not merge. Minimax polynomials and landmarks are found by
+        linear algebra, which may differ in a last bit on another kind of processor, and then so
+        does this: give all machines one kernel.
         """
         layouts = [layout.parameters() for layout in self.layouts]
         facts = {
@@ -229,6 +231,9 @@ def _layout(
         given = {"scale": scale, "key_norm": key_norm, "query_norm": query_norm}
         _check_kernel(kernel, shape, given)
     else:
+        if scale is not None:
+            check_logit(scale * key_norm * query_norm)
+        check_tau(tau, value_norm)
         public_rows = options.public_rows_of(*layer, dim=shape.key_dim)
         norms = (key_norm, query_norm, value_norm)
         same = (shape.key_dim, shape.value_dim, scale, tau, norms, public_rows)

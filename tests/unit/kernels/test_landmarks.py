@@ -16,6 +16,7 @@ from discreet.kernels.public_rows import PublicRows
 from discreet.memory import oracle
 from discreet.testing import Silent
 
+SMALLEST = np.iinfo(np.int64).min
 BOUNDS = {"scale": 2.0, "key_norm": 1.0, "query_norm": 1.0}
 
 
@@ -188,8 +189,18 @@ def test_rows_in_any_order_are_split_into_parts_that_are_like_the_whole(period, 
 
 @pytest.mark.parametrize(
     "rows",
-    [np.ones(5), np.ones((7, 3)), np.ones((9, 0)), np.full((9, 3), np.nan), np.ones((2, 9, 3))],
-    ids=lambda rows: str(rows.shape),
+    [
+        np.ones(5),
+        np.ones((7, 3)),
+        np.ones((9, 0)),
+        np.full((9, 3), np.nan),
+        np.full((9, 3), 1e101),
+        np.ones((2, 9, 3)),
+        np.ones((9, 3), dtype=complex),
+        [[1.0, 2.0], [1.0]] * 8,
+        "abc",
+    ],
+    ids=lambda rows: str(np.shape(rows)) if isinstance(rows, np.ndarray) else str(type(rows)),
 )
 def test_public_rows_that_are_none_are_refused(rows):
     with pytest.raises(InvalidInput, match="public_rows"):
@@ -212,6 +223,13 @@ def test_a_rank_out_of_range_is_named(rank):
         ("exponents", lambda array: array[:-1]),
         ("landmarks", lambda array: array[:, :-1]),
         ("kept", lambda array: array[:1]),
+        ("kept", lambda array: array * 0 + 2**21),
+        ("matrix", lambda array: array.astype(np.int64) * 0 + SMALLEST),
+        ("landmarks", lambda array: array.astype(np.int64) * 0 + SMALLEST),
+        ("exponents", lambda array: array.astype(np.int64) * 0 + SMALLEST),
+        ("kept", lambda array: array.astype(np.int64) * 0 + SMALLEST),
+        ("matrix", lambda array: array * np.nan),
+        ("landmarks", lambda array: array.astype(complex)),
     ],
 )
 def test_stored_integers_that_would_not_be_exact_are_refused(clusters, name, change):
@@ -219,6 +237,42 @@ def test_stored_integers_that_would_not_be_exact_are_refused(clusters, name, cha
     arrays[name] = change(arrays[name])
     with pytest.raises(InvalidInput, match="exact"):
         registry.restore(clusters.parameters(), arrays)
+
+
+@pytest.mark.parametrize("extra", ["_table", "_tops", "_float_matrix", "_step", "error", "rank"])
+def test_a_file_brings_these_numbers_and_no_others(clusters, extra):
+    """What is computed from checked integers cannot be brought along."""
+    with pytest.raises(InvalidInput, match="parameters"):
+        registry.restore({**clusters.parameters(), extra: [math.nan] * 4}, clusters.arrays())
+    few = {name: each for name, each in clusters.parameters().items() if name != "scale"}
+    with pytest.raises(InvalidInput, match="parameters"):
+        registry.restore(few, clusters.arrays())
+
+
+@pytest.mark.parametrize(("scale", "norm"), [(40.0, 1.0), (30.0, 1.0), (4.0, 1e18), (4.0, 1e-25)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_standard_errors_are_numbers_at_the_edges_too(scale, norm, dtype):
+    kernel = Landmarks(clustered(400, 8), rank=100, **BOUNDS | {"scale": scale})
+    keys = clustered(500, 8, seed=3)
+    options = {"epsilon": 1.0, "delta": 1e-6, "kernel": kernel, "value_norm": norm}
+    memory = discreet.build(keys, np.sign(keys[:, :2]) * norm / 2, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", discreet.NotCoveredWarning)
+        out, stderr = memory.attend(unit_rows(50, 8, seed=4).astype(dtype), stderr=True)
+    assert np.all(np.isfinite(out))
+    assert np.all((stderr > 0) & (stderr <= 2 * norm))
+
+
+def test_torch_asks_in_all_its_ways(clusters):
+    keys = clustered(200, 20, seed=7)
+    memory = discreet.build(keys, keys[:, :3], epsilon=1.0, delta=1e-6, kernel=clusters)
+    queries = torch.from_numpy(clustered(6, 20, seed=9))
+    rough = memory.attend(queries.to(torch.bfloat16))
+    assert rough.dtype == torch.bfloat16
+    gradient = torch.func.grad(lambda one: memory.attend(one).sum())(queries[0])
+    assert torch.all(torch.isfinite(gradient))
+    with torch.inference_mode():
+        memory.attend(queries)
 
 
 def test_auto_takes_landmarks_where_they_do_better_and_not_otherwise():

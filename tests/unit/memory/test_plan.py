@@ -341,3 +341,36 @@ def test_tau_falls_with_the_width_of_values():
 def test_bad_sizes_are_named(name):
     with pytest.raises(InvalidInput, match=name):
         discreet.plan(**{**SHAPE, **SPEND, name: 0})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": 1e-300},
+        {"scale": 1e-17},
+        {"scale": 1e20},
+        {"scale": 1e300},
+        {"tau": 1e-300},
+        {"tau": 1e300},
+        {"public_rows": "abc"},
+        {"public_rows": np.full((20, 16), 1e200)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("key_dim", [2, 16])
+def test_absurd_options_are_refused_by_name(options, key_dim):
+    with pytest.raises(InvalidInput, match=next(iter(options))):
+        discreet.plan(**SHAPE | {"key_dim": key_dim}, **SPEND, **options)
+
+
+def test_public_rows_of_any_size_are_clipped():
+    huge = discreet.plan(**SHAPE, **SPEND, public_rows=unit_rows(50, 16) * 1e99, key_norm=1e-20)
+    usual = discreet.plan(**SHAPE, **SPEND, public_rows=unit_rows(50, 16))
+    assert huge.scale * 1e-20 == pytest.approx(usual.scale, rel=0.01)
+
+
+@pytest.mark.parametrize("public", [None, 300])
+def test_what_is_recommended_is_taken(public):
+    rows = None if public is None else in_common(public, 16)
+    plan = discreet.plan(**SHAPE, **SPEND, public_rows=rows)
+    assert plan.scale == plan.recommended_scale
