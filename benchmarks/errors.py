@@ -145,8 +145,8 @@ def epsilon_page(curves: Curves) -> list[str]:
         "",
         (
             "The root mean square error over the spread of exact answers, at the scale that `plan` "
-            "recommends for each ε: at 1, an answer says no more than a constant would. The "
-            "spread grows with the scale, and the scale with ε and rows."
+            "recommends at ε = 1: at 1, an answer says no more than a constant would. Errors fall "
+            "with ε until the kernel's own is all that is left."
         ),
         "",
         f"![Error over spread, against ε]({AGAINST_EPSILON})",
@@ -202,15 +202,16 @@ def features_page(data: Sequence[Source], effort: Effort) -> list[str]:
                 )
                 cells += [f"{nystrom:.2g}", f"{fourier:.2g}", f"{nystrom / fourier:.2f}"]
             kernel = kernel_without_seed(Recipe(NYSTROM, SHARP, RANK, public), source)
-            rows.append([*cells, f"{np.mean(kernel.covers(source.queries)):.0%}"])
+            arrays = kernel.reading(np.zeros((1, kernel.features, 1)))
+            known = bool(kernel.knows(source.queries[None, :16], arrays))
+            rows.append([*cells, "" if known else "warned"])
     names = ["Landmarks", "Fourier", "ratio"]
     return [
         *head,
         (
             f"Root mean square errors with {RANK} features each: {RANK} landmarks, or {RANK // 2} "
             "frequencies. Landmarks serve rows that are like the public ones they were made from; "
-            "the last column has the share of queries that are (`kernel.covers`). Below a half, "
-            "`attend` warns."
+            "where `attend` warns that queries are not, the last column says so."
         ),
         *table(
             [
@@ -218,7 +219,7 @@ def features_page(data: Sequence[Source], effort: Effort) -> list[str]:
                 "public rows",
                 *names,
                 *(f"ε = 1: {each}" for each in names),
-                "queries like them",
+                "noticed",
             ],
             rows,
         ),

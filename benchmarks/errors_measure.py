@@ -291,6 +291,14 @@ def recipe(kind: str, source: Source, count: int, epsilon: float) -> Recipe:
     raise AssertionError
 
 
+@cache
+def at_one_scale(kind: str, source: Source, count: int, epsilon: float) -> Recipe:
+    """Return a kernel at the scale that is recommended at ε = 1, as large as is planned for ε."""
+    scale = said(source, count, 1.0).scale
+    planned = plan_of(source, count, epsilon, kernel="fourier", scale=scale).kernel.frequencies
+    return Recipe(kind, scale, {FOURIER: planned, FEWER: FEW_FREQUENCIES, NYSTROM: RANK}[kind])
+
+
 def kernel_of(wanted: Recipe, source: Source, seed: int) -> Kernel:
     """Return the kernel of a recipe."""
     if wanted.kind in (FOURIER, FEWER):
@@ -395,18 +403,17 @@ def intervals(data: Sequence[Source], effort: Effort) -> dict[str, list[Cell]]:
 def by_epsilon(data: Sequence[Source], effort: Effort) -> Curves:
     """Measure errors at growing ε, by source, kernel and number of rows."""
 
-    def builds(kind: str, count: int, epsilon: float) -> int:
-        checked = epsilon in CHECKED and kind != FEWER
-        return effort.builds_of(count) if checked else effort.few
+    def builds(count: int, epsilon: float) -> int:
+        return effort.builds_of(count) if epsilon in CHECKED else effort.few
 
     return {
         (source.name, kind, count): [
             measured(
                 source,
                 count,
-                recipe(kind, source, count, epsilon),
+                at_one_scale(kind, source, count, epsilon),
                 epsilon,
-                builds(kind, count, epsilon),
+                builds(count, epsilon),
             )
             for epsilon in EPSILONS
         ]

@@ -272,15 +272,14 @@ class Kernel(abc.ABC):
         """Some public rows like the keys, over `key_norm`, if the map was made of such."""
         return None
 
-    def covers(self, queries: Array, arrays: Mapping[str, Array] | None = None) -> Array:  # noqa: ARG002
-        """Return for each query, shape (..., d), whether the map was made for such.
+    def knows(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
+        """Return whether the map was made for such queries; one truth for all of them.
 
         Args:
-            queries: finite.
-            arrays: of `reading`, where the queries are, if there are any.
+            queries: some, finite, shape (heads, m, d).
+            arrays: of `reading`, where the queries are.
         """
-        xp = namespace(queries)
-        return xp.ones(queries.shape[:-1], dtype=xp.bool)
+        return namespace(queries).asarray(queries.shape[-1] == self.dim)
 
     @classmethod
     def named(cls, wanted: Wanted) -> Self:  # noqa: ARG003

@@ -48,8 +48,9 @@ _MOST_BLOCKS = 16
 # A file keeps so many of the rows that were kept back.
 _KEPT = 100
 
-# What no landmark spans is at most so many times what blocks alone span, or nothing is known of it.
-_KNOWN = 30.0
+# Queries of a larger kernel, over the largest weight, are nearly the same: how well they are told
+# apart says nothing about the landmarks.
+_NEARLY_THE_SAME = 0.5
 
 # What `restore` takes besides arrays, and nothing else.
 _PARAMETERS = {"dim", "scale", "key_norm", "query_norm", "held_back_error", "usual_residual"}
@@ -400,39 +401,43 @@ class Landmarks(Kernel):
         A certificate: the weight of a row k is off by at most √(residual(q)·residual(k)) of the
         largest. Queries above `usual_residual` are unlike the public rows.
         """
-        return self._residuals_and_own(queries, self._placed(queries))[0]
+        arrays = self._placed(queries)
+        clipped, squared = self.clip_queries(queries)
+        residual = self._whole(squared) - self._covered(self._values(clipped, arrays), arrays)
+        return namespace(queries).maximum(residual, 0 * residual)[..., 0]
 
-    def covers(self, queries: Array, arrays: Mapping[str, Array] | None = None) -> Array:
-        """Return for each query, shape (..., d), whether it is like the public rows.
+    def covers(self, queries: Array) -> Array:
+        """Return for each query, shape (..., d), whether its residual is a usual one."""
+        return self.residuals(queries) <= self.usual_residual
 
-        It is not if its residual is beyond the usual one, or if blocks of landmarks know so little
-        of it that they cannot tell how much is missing.
+    def knows(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return whether queries, shape (heads, m, d), are like the public rows.
+
+        They are not if most of them have an unusual residual, or if the landmarks are further from
+        the kernel between them than a constant would be (where they are not nearly the same).
         """
-        placed = self._placed(queries) if arrays is None else arrays
-        residual, own = self._residuals_and_own(queries, placed)
-        return (residual <= self.usual_residual) & (residual <= _KNOWN * own)
+        xp = namespace(queries)
+        clipped, squared = self.clip_queries(queries)
+        values = self._values(clipped, arrays)
+        features = values @ arrays["matrix"]
+        residual = self._whole(squared)[..., 0] - xp.sum(features * features, axis=-1)
+        usual = xp.astype(residual <= self.usual_residual, queries.dtype)
+        products = clipped @ xp.matrix_transpose(clipped) * self._query_factor**2
+        kernel = xp.exp(products - self.largest_logit)
+        off = kernel - features @ xp.matrix_transpose(features)
+        pairs = xp.astype(kernel < _NEARLY_THE_SAME, queries.dtype)
+        count = xp.maximum(xp.sum(pairs), xp.ones_like(xp.sum(pairs)))
+        apart = (kernel - xp.sum(kernel * pairs) / count) * pairs
+        known = xp.sum((off * pairs) ** 2) <= xp.sum(apart * apart)
+        return known & (xp.mean(usual) >= 0.5)
 
     def _placed(self, queries: Array) -> dict[str, Array]:
         """Return what makes features of queries, where they are."""
         xp = namespace(queries)
         return {
             name: xp.asarray(array, dtype=queries.dtype, device=queries.device)
-            for name, array in {**self._map, "own": self._own}.items()
+            for name, array in self._map.items()
         }
-
-    def _residuals_and_own(
-        self, queries: Array, arrays: Mapping[str, Array]
-    ) -> tuple[Array, Array]:
-        """Return residuals and `ReadParts.own`, shape (...)."""
-        xp = namespace(queries)
-        clipped, squared = self.clip_queries(queries)
-        values = self._values(clipped, arrays)
-        residual = self._whole(squared) - self._covered(values, arrays)
-        own = values @ arrays["own"]
-        return (
-            xp.maximum(residual, xp.zeros_like(residual))[..., 0],
-            xp.sum(own * own, axis=-1),
-        )
 
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return ‖φ(q)‖."""

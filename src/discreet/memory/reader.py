@@ -31,6 +31,9 @@ _FAR = 16.0
 # Quotients beyond this, in units of the length of values, are shortened before they are squared.
 _HUGE = 1e15
 
+# Errors beyond this, in units of the length of values, are not told apart.
+_FAR_OFF = 1e6
+
 # Less than this of a query's squared length, and blocks of landmarks know nothing of it.
 _LEAST_OWN = 1e-6
 
@@ -172,16 +175,20 @@ class Reader:
         missing = residual / xp.maximum(read.own, xp.full_like(read.own, _LEAST_OWN))
         missing = xp.maximum(missing, xp.ones_like(missing))
         apart = read.parts[..., :-1] - xp.expand_dims(inside, axis=1) * read.parts[..., -1:]
-        # In units of the length of values, so that no square leaves float32.
-        apart = apart / xp.expand_dims(den * norm, axis=1)
+        # In units of the length of values; far beyond it one error is as bad as another, and no
+        # square leaves float32.
+        far = xp.full_like(den, _FAR_OFF)
+        apart = xp.minimum(xp.abs(apart) / xp.expand_dims(den * norm, axis=1), far[:, None])
         noise = self.deviation * self.kernel.bound / norm / den * self._quotient_factor(inside)
+        noise = xp.minimum(noise, far)
         # The parts have noise of their own, which is known.
         kernel = xp.sum(apart * apart, axis=1) - noise * noise * read.own
         kernel = xp.sqrt(xp.maximum(kernel, xp.zeros_like(kernel))) * missing
         squares = noise * noise * read.covered + kernel * kernel
         # As many rows as there may be, all like the query: `most` has e^t in it.
         beyond = xp.maximum(residual - read.usual, xp.zeros_like(residual))
-        error = xp.sqrt(squares) + beyond * (arrays["most"] / den)
+        rows = arrays["most"] / xp.maximum(den, arrays["most"] * (1 / _FAR_OFF))
+        error = xp.sqrt(squares) + beyond * rows
         # A denominator that is too large by its noise makes the error look too small.
         shown = self.deviation * self.kernel.bound / self.layout.real_tau / den
         room = 1 - shown * xp.sqrt(read.covered)

@@ -18,8 +18,9 @@ from discreet.kernels.sphere import answer_length, log_mean_weight
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0
 
-# In many dimensions no sharper logits are recommended than this, but for what all rows have in
-# common: what a query finds there depends on assumptions above all.
+# Where rows vary in eight directions or more no sharper logits are recommended than this (in more
+# directions less, by their square root), but for what public rows show all to have in common: what
+# a query finds there depends on assumptions above all.
 _SHARPEST = 6.0
 
 # Rows are taken to vary in so many directions, or in this share of all if that is more (sentence
@@ -216,8 +217,10 @@ class Spread:
         from scipy import optimize  # here, because it takes long to load
 
         largest = _LARGEST_LOGIT
-        if self.dim > _DIRECTIONS:
-            largest = min(_SHARPEST * _LARGEST_LOGIT / self.apart(_LARGEST_LOGIT), _LARGEST_LOGIT)
+        if self.sample is not None:
+            largest = min(_SHARPEST / self.apart(1.0), _LARGEST_LOGIT)
+        elif self.dim > _DIRECTIONS:
+            largest = _SHARPEST * math.sqrt(_DIRECTIONS / self.directions)
         # The risk may have more than one low: a grid finds the lowest, and is then refined.
         grid = np.geomspace(_LEAST_LOGIT, largest, 60)
         best = int(np.argmin([self.risk(float(logit), goal) for logit in grid]))

@@ -132,11 +132,24 @@ def test_queries_unlike_the_public_rows_are_noticed_and_others_are_not(clusters)
 
 
 def test_points_on_the_sphere_know_nothing_of_rows_that_are_alike():
-    """Such landmarks see as much of one row as of another: too little."""
+    """Such landmarks know as little of one row as of another, so no residual is unusual."""
     kernel = Landmarks(unit_rows(1_000, 64), rank=300, **BOUNDS | {"scale": 5.0})
-    alike = unit_rows(50, 64, seed=1) * 0.6 + unit_rows(1, 64, seed=2)
+    alike = unit_rows(200, 64, seed=1) * 0.6 + unit_rows(1, 64, seed=2)
     alike /= np.linalg.norm(alike, axis=1, keepdims=True)
-    assert not np.any(kernel.covers(alike))
+    assert np.mean(kernel.covers(alike)) > 0.9
+    memory = discreet.build(alike, alike, epsilon=1.0, delta=1e-6, kernel=kernel)
+    with pytest.warns(discreet.NotCoveredWarning):
+        memory.attend(alike[:30])
+    like = Landmarks(alike[:150], rank=100, **BOUNDS | {"scale": 5.0})
+    memory = discreet.build(alike, alike, epsilon=1.0, delta=1e-6, kernel=like)
+    memory.attend(alike[150:])
+
+
+def test_queries_that_are_nearly_the_same_say_nothing_about_landmarks(clusters):
+    keys = clustered(300, 20, seed=7)
+    memory = discreet.build(keys, keys, epsilon=1.0, delta=1e-6, kernel=clusters)
+    memory.attend(np.tile(keys[:1], (20, 1)))
+    memory.attend(keys[:1] + 0.01 * unit_rows(20, 20))
 
 
 @pytest.mark.parametrize("rows", [8, 9, 30])
