@@ -94,6 +94,24 @@ def test_the_recommended_scale_has_the_least_risk(goal):
     assert spread.recommended_scale(5.0, goal) == pytest.approx(logit / 5, rel=0.01)
 
 
+@pytest.mark.parametrize("rows", [2_000, 4_000, 8_000])
+def test_no_scale_is_recommended_at_which_errors_hide_the_answers(rows):
+    shape = {"rows": rows, "key_dim": 300, "value_dim": 2, "epsilon": 0.7, "delta": 1e-6}
+    plan = discreet.plan(**shape)
+    assert plan.prediction.signal_to_error >= 0.79
+    sharper = discreet.plan(**shape, scale=1.5 * plan.scale)
+    assert sharper.prediction.signal_to_error < max(0.8, plan.prediction.signal_to_error)
+
+
+def test_where_errors_hide_all_answers_the_clearest_scale_is_recommended():
+    spread = Spread(
+        rows=100, dim=300, value_dim=2, tau=0.2, multiplier=4.0, weight_error=2048**-0.5
+    )
+    logit = spread.recommended_scale(1.0, Goal.RANK)
+    at = [spread.signal(times * logit) / spread.error(times * logit) for times in (0.7, 1.0, 1.4)]
+    assert max(at) == at[1] < 0.8
+
+
 def test_answers_to_rank_by_are_sharper_than_numbers():
     rank, average = (discreet.plan(**SHAPE, **SPEND, goal=goal) for goal in ("rank", "average"))
     assert rank.scale > average.scale
@@ -153,6 +171,13 @@ def test_with_public_rows_the_noise_is_foretold(common):
     measured = np.sqrt(np.mean(memory.noise_stderr(queries) ** 2))
     assert 0.6 < plan.noise_stderr / measured < 1.6
     assert "public ones" in plan.verdict
+    tight = unit_rows(3, 24)[np.arange(5_000) % 3]
+    clustered = discreet.plan(
+        rows=5_000, key_dim=24, value_dim=4, public_rows=tight[:300], **options
+    )
+    memory = discreet.build(tight, values, rows_hint=5_000, **options)
+    measured = np.sqrt(np.mean(memory.noise_stderr(tight[:3]) ** 2))
+    assert 0.6 < clustered.noise_stderr / measured < 1.6
     blind = discreet.plan(rows=5_000, key_dim=24, value_dim=4, **options)
     assert "in common" in blind.verdict
 
