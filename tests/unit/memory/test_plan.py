@@ -94,7 +94,7 @@ def test_the_recommended_scale_has_the_least_risk(goal):
     assert spread.recommended_scale(5.0, goal) == pytest.approx(logit / 5, rel=0.01)
 
 
-@pytest.mark.parametrize("rows", [2_000, 4_000, 8_000])
+@pytest.mark.parametrize("rows", [4_000, 6_000, 8_000])
 def test_no_scale_is_recommended_at_which_errors_hide_the_answers(rows):
     shape = {"rows": rows, "key_dim": 300, "value_dim": 2, "epsilon": 0.7, "delta": 1e-6}
     plan = discreet.plan(**shape)
