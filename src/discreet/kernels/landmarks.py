@@ -21,26 +21,25 @@ from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
 from discreet.kernels.base import FEATURE_RADIUS, SHRINK, Evidence, Kernel, ReadParts, Wanted
+from discreet.kernels.integer_landmarks import (
+    MOST_LANDMARKS,
+    IntegerLandmarks,
+    lengths,
+    whitened,
+)
 from discreet.kernels.public_rows import PublicRows
 from discreet.noise import Lattice
 
-# So many landmarks, and features, serve where nobody asks for others; and the most there may be.
-RANK, _MOST_LANDMARKS = 512, 2000
+# So many landmarks, and features, serve where nobody asks for others.
+RANK = 512
 
 # Landmarks are rounded to about 2^-20 of the keys' norm bound, so that products with keys (2^22)
 # are exact. Entries of the table of exp are below 2^20 and those of the matrix 2^22: with 2,000 of
 # them a feature is a sum below 2^53.
-_POINT_RESOLUTION, _EXP_BITS, _MATRIX_BITS = 20, 20, 22
-
-# Powers of two within this stay far within float64, whatever they multiply.
-_MOST_EXPONENT = 200
+_POINT_RESOLUTION, _EXP_BITS = 20, 20
 
 # exp is tabulated at steps of at most this, and of at most this share of the largest logit.
 _STEP = 2.0**-12
-
-# Below this share of the largest eigenvalue of a Gram matrix with ones on its diagonal, directions
-# fade out: they would be rounding errors.
-_RIDGE = 1e-4
 
 # Answers are read from this many blocks of landmarks, to see what each alone knows.
 _MOST_BLOCKS = 16
@@ -57,42 +56,6 @@ _PARAMETERS = {"dim", "scale", "key_norm", "query_norm", "held_back_error", "usu
 
 # So many keys are looked up at a time that their exponents stay in the processor's cache.
 _BLOCK = 64
-
-
-@dataclass(frozen=True, eq=False)
-class IntegerLandmarks:
-    """Landmarks and the matrix that makes features of their g_i: public integers.
-
-    Attributes:
-        points: in units of a lattice of 2^-20 of the keys' norm bound, shape (m, d).
-        matrix: shape (r, m); each row in units of a power of two of its own.
-        exponents: of those powers, shape (r,): real = matrix·2^-exponents.
-        kept: some of the public rows that no landmark was made of, in units of the same lattice:
-            they tell what answers will be like, and do nothing else.
-    """
-
-    points: Integers
-    matrix: Integers
-    exponents: Integers
-    kept: Integers
-
-    def __post_init__(self) -> None:
-        for array in self.integers:  # what was checked stays as it was
-            array.flags.writeable = False
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IntegerLandmarks) and all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in zip(self.integers, other.integers, strict=True)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.points.tobytes())
-
-    @property
-    def integers(self) -> tuple[Integers, ...]:
-        """All of them, in the order of the attributes."""
-        return self.points, self.matrix, self.exponents, self.kept
 
 
 @dataclass(frozen=True, init=False)
@@ -138,7 +101,7 @@ class Landmarks(Kernel):
             key_norm: public bound on keys.
             query_norm: public bound on queries.
         """
-        rank = _validate.whole("rank", rank, at_least=2, at_most=_MOST_LANDMARKS)
+        rank = _validate.whole("rank", rank, at_least=2, at_most=MOST_LANDMARKS)
         public = public_rows if isinstance(public_rows, PublicRows) else PublicRows(public_rows)
         self._settle(
             dim=public.dim, scale=scale, key_norm=key_norm, query_norm=query_norm, stored=None
@@ -150,8 +113,11 @@ class Landmarks(Kernel):
         points = lattice.clip_rows(found, norm=self.key_norm)
         held_back = public.held_back
         kept = lattice.clip_rows(held_back[:_KEPT], norm=self.key_norm)
-        object.__setattr__(self, "stored", self._whitened(points, kept))
-        self._check_stored()
+        real = np.ldexp(points.astype(np.float64), -lattice.bits) * self._key_factor
+        tops = np.asarray(self._tops_of(points) * self._step, dtype=np.float64)
+        stored = whitened(points, kept, real=real, tops=tops, logit=self.largest_logit)
+        object.__setattr__(self, "stored", stored)
+        self.stored.check(self.dim, self._point_radius)
         off, residuals = self._tried_on(held_back)
         object.__setattr__(self, "held_back_error", off)
         object.__setattr__(self, "usual_residual", float(np.max(residuals)))
@@ -174,29 +140,8 @@ class Landmarks(Kernel):
         kernel = cls.__new__(cls)
         stored = IntegerLandmarks(*(array.astype(np.int64) for array in integers))
         kernel._settle(stored=stored, **parameters)  # noqa: SLF001 (our own)
-        kernel._check_stored()  # noqa: SLF001
+        stored.check(kernel.dim, kernel._point_radius)  # noqa: SLF001
         return kernel
-
-    def _check_stored(self) -> None:
-        """Raise `InvalidInput` unless all products are exact with these integers."""
-        points, matrix, exponents, kept = self.stored.integers
-        fits = (
-            points.ndim == matrix.ndim == kept.ndim == 2
-            and points.shape[1] == kept.shape[1] == self.dim
-            and 1 <= len(points) <= _MOST_LANDMARKS
-            and 1 <= len(matrix) <= _MOST_LANDMARKS
-            and len(kept) >= 2
-            and matrix.shape[1] == len(points)
-            and exponents.shape == (len(matrix),)
-            and _within(matrix, 2**_MATRIX_BITS)
-            and _within(exponents, _MOST_EXPONENT)
-            and _within(points, self._point_radius)
-            and _within(kept, self._point_radius)
-            # Of numbers that are small enough to be squared.
-            and bool(np.all(_lengths(points) <= self._point_radius * (1 + 1e-9)))
-        )
-        if not fits:
-            _validate.reject("stored", "...", "integers whose products are exact")
 
     @property
     def _point_lattice(self) -> Lattice:
@@ -223,8 +168,12 @@ class Landmarks(Kernel):
 
     @cached_property
     def _tops(self) -> Integers:
-        """The largest product that any key has with each landmark, in steps of the table."""
-        return _tops(self.stored.points, self.key_radius, self._shift)
+        return self._tops_of(self.stored.points)
+
+    def _tops_of(self, points: Integers) -> Integers:
+        """Return the largest product that any key has with each point, in steps of the table."""
+        steps = np.ceil(np.ldexp(lengths(points) * self.key_radius, -self._shift))
+        return np.asarray(steps, dtype=np.int64)
 
     @cached_property
     def _table(self) -> Floats:
@@ -279,24 +228,6 @@ class Landmarks(Kernel):
         # towards zero only shrinks.
         factors = FEATURE_RADIUS / np.sqrt(squared[long]) * SHRINK
         features[long] = np.trunc(features[long] * factors[:, None])
-
-    def _whitened(self, points: Integers, kept: Integers) -> IntegerLandmarks:
-        """Return landmarks with the matrix that makes features of their g_i.
-
-        Each g_i is divided by its largest value, which is e^top; with ones on the diagonal, G is
-        e^(-‖z_i - z_j‖²/2).
-        """
-        real = np.ldexp(points.astype(np.float64), -self._point_lattice.bits) * self._key_factor
-        half = np.sum(real * real, axis=1) / 2
-        gram = np.exp(np.minimum(real @ real.T - half[:, None] - half, 0.0))
-        values, vectors = np.linalg.eigh(gram)
-        divisors = np.sqrt(np.maximum(values, 0.0) + _RIDGE)
-        tops = _tops(points, self.key_radius, self._shift) * self._step
-        rows = (vectors / divisors).T * np.exp(tops - half - self.largest_logit / 2)
-        rows = rows[::-1]  # the directions that most rows share come first
-        exponents = _MATRIX_BITS - np.frexp(np.max(np.abs(rows), axis=1))[1]
-        matrix = np.rint(np.ldexp(rows, exponents[:, None])).astype(np.int64, order="C")
-        return IntegerLandmarks(points, matrix, exponents.astype(np.int64), kept)
 
     def _tried_on(self, rows: Floats) -> tuple[float, Floats]:
         """Return the error of weights between rows that no landmark was made of, and residuals.
@@ -503,7 +434,7 @@ class Landmarks(Kernel):
         """Return the landmarks of the public rows that came with the request."""
         if wanted.public_rows is None:
             return _validate.reject("kernel", cls.kind, "given with public_rows to make it of")
-        rank = RANK if wanted.features is None else min(wanted.features, _MOST_LANDMARKS)
+        rank = RANK if wanted.features is None else min(wanted.features, MOST_LANDMARKS)
         return cls(wanted.public_rows, rank=rank, **wanted.bounds)
 
     def why_offered(self, eps_s: float) -> str:  # noqa: ARG002
@@ -532,19 +463,3 @@ class Landmarks(Kernel):
             "exponents": self.stored.exponents.astype(np.int32),
             "kept": self.stored.kept.astype(np.int32),
         }
-
-
-def _within(integers: Integers, limit: int) -> bool:
-    """Return whether all are between plus and minus the limit (numpy's |-2^63| is negative)."""
-    return bool(np.all((integers >= -limit) & (integers <= limit)))
-
-
-def _lengths(points: Integers) -> Floats:
-    """Return the L2 norm of each."""
-    return np.asarray(np.sqrt(np.sum(points.astype(np.float64) ** 2, axis=1)))
-
-
-def _tops(points: Integers, key_radius: int, shift: int) -> Integers:
-    """Return the largest product that any key has with each landmark, in steps of the table."""
-    steps = np.ceil(np.ldexp(_lengths(points) * key_radius, -shift))
-    return np.asarray(steps, dtype=np.int64)
