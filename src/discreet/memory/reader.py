@@ -143,8 +143,7 @@ class Reader:
     ) -> tuple[Array, Array]:
         """Return answers, and the standard error of their noise."""
         inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
-        noise = self._noise(clipped, squared, arrays) / self._factor(squared)
-        return inside, noise * self._quotient_factor(inside) / den
+        return inside, self._noise_of(inside, den, clipped, squared, arrays)
 
     def _by_draws(
         self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
@@ -153,10 +152,13 @@ class Reader:
         xp = namespace(clipped)
         blocks = self.kernel.read_blocks(clipped, arrays)
         inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
-        noise = self._noise(clipped, squared, arrays) / self._factor(squared)
-        noise = noise * self._quotient_factor(inside) / den
-        # No error is below that of the noise, which is known and not estimated.
-        return inside, xp.maximum(self._jackknife(blocks), noise)
+        noise = self._noise_of(inside, den, clipped, squared, arrays)
+        # The noise is known, and not estimated; what blocks differ by beyond it is the kernel's.
+        norm = self.layout.value_norm
+        known = xp.minimum(noise / norm, xp.full_like(noise, _FAR_OFF)) ** 2
+        beyond = self._jackknife(blocks) - known
+        kernel = xp.maximum(beyond, xp.zeros_like(beyond)) * self.widening**2
+        return inside, xp.sqrt(known + kernel) * norm
 
     def _by_residual(
         self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
@@ -179,8 +181,8 @@ class Reader:
         # square leaves float32.
         far = xp.full_like(den, _FAR_OFF)
         apart = xp.minimum(xp.abs(apart) / xp.expand_dims(den * norm, axis=1), far[:, None])
-        noise = self.deviation * self.kernel.bound / norm / den * self._quotient_factor(inside)
-        noise = xp.minimum(noise, far)
+        noise = xp.minimum(self.deviation * self.kernel.bound / norm / den, far)
+        noise = noise * self._quotient_factor(inside, noise * norm * xp.sqrt(read.covered))
         # The parts have noise of their own, which is known.
         kernel = xp.sum(apart * apart, axis=1) - noise * noise * read.own
         kernel = xp.sqrt(xp.maximum(kernel, xp.zeros_like(kernel))) * missing
@@ -219,28 +221,46 @@ class Reader:
         return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den
 
     def _jackknife(self, blocks: Array) -> Array:
-        """Return how much quotients differ when one block of features is left out, as a stderr.
+        """Return how much quotients differ when one block of features is left out, as a variance.
 
-        The quotients are not clamped as answers are: where a denominator is noise, they fly apart,
-        and the error is wide instead of wrong.
+        In units of the length of values. The quotients are not clamped as answers are: where a
+        denominator is noise, they fly apart, and the error is wide instead of wrong.
 
         Args:
             blocks: sums of each, shape (heads, blocks, m, c).
         """
         xp, count = namespace(blocks), self.kernel.blocks
         others = xp.sum(blocks, axis=1, keepdims=True) - blocks
-        den = others[..., -1:]
+        den = others[..., -1:] * self.layout.value_norm
         without = others[..., :-1] / xp.where(den == 0, xp.ones_like(den), den)
         # Far outside the ball of values one quotient is as wrong as another.
-        far = xp.full_like(without, _FAR * self.layout.value_norm)
+        far = xp.full_like(without, _FAR)
         without = xp.minimum(xp.maximum(without, -far), far)
         apart = without - xp.mean(without, axis=1, keepdims=True)
-        variance = xp.sum(apart * apart, axis=1) * ((count - 1) / count)
-        return xp.sqrt(variance) * self.widening
+        return xp.sum(apart * apart, axis=1) * ((count - 1) / count)
 
-    def _quotient_factor(self, inside: Array) -> Array:
-        """Return how much more noise an answer has than its numerator, over its denominator."""
-        return namespace(inside).sqrt(1 + (inside / self.layout.real_tau) ** 2)
+    def _noise_of(
+        self,
+        inside: Array,
+        den: Array,
+        clipped: Array,
+        squared: Array,
+        arrays: Mapping[str, Array],
+    ) -> Array:
+        """Return the standard error of the noise in answers."""
+        numerator = self._noise(clipped, squared, arrays) / self._factor(squared) / den
+        return numerator * self._quotient_factor(inside, numerator)
+
+    def _quotient_factor(self, inside: Array, numerator: Array) -> Array:
+        """Return how much more noise an answer has than its numerator, over its denominator.
+
+        √(1 + o²/τ²). An answer's square is larger than the truth's, by the variance of its noise:
+        that is taken out.
+        """
+        xp = namespace(inside)
+        squares = inside * inside - numerator * numerator
+        true = xp.maximum(squares, xp.zeros_like(squares))
+        return xp.sqrt(1 + true / self.layout.real_tau**2)
 
     def _noise(self, clipped: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:
         """Return the standard error of a numerator: σ·‖φ(q)‖."""
