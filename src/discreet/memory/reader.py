@@ -257,10 +257,11 @@ class Reader:
         √(1 + o²/τ²). An answer's square is larger than the truth's, by the variance of its noise:
         that is taken out.
         """
-        xp = namespace(inside)
-        squares = inside * inside - numerator * numerator
+        xp, norm = namespace(inside), self.layout.value_norm
+        own = xp.minimum(numerator / norm, xp.full_like(numerator, _FAR_OFF))
+        squares = (inside / norm) ** 2 - own * own
         true = xp.maximum(squares, xp.zeros_like(squares))
-        return xp.sqrt(1 + true / self.layout.real_tau**2)
+        return xp.sqrt(1 + true / (self.layout.real_tau / norm) ** 2)
 
     def _noise(self, clipped: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:
         """Return the standard error of a numerator: σ·‖φ(q)‖."""
