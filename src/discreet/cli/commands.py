@@ -19,6 +19,7 @@ from rich.table import Table
 
 from discreet._files import whole_file
 from discreet.cli.shell import Page, already_written, printable
+from discreet.cli.wording import in_flags
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.kernels.public_rows import PublicRows
 from discreet.memory import Plan, build, compare, load
@@ -45,7 +46,7 @@ def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> No
     if as_json:
         print_json({**_facts(made), "table": [_facts(other) for other in others]})
         return
-    print_page(str(made))
+    print_page(in_flags(str(made)))
     console = Page()
     console.print()
     console.print(_plans(others))
