@@ -153,7 +153,7 @@ def build_times(count: int, name: str) -> dict[str, float]:
     return {name: ours, f"{name}: plain": best}
 
 
-def sizes(count: int) -> dict[str, dict[str, float]]:
+def other_kernels(count: int) -> dict[str, dict[str, float]]:
     """Compare kernels of other sizes and kinds: with standard errors and without, by feature."""
     keys, values, queries = rows(count, 0), rows(count, 1), torch.from_numpy(rows(1_000, 2))
     bounds = {"key_norm": 1.0, "query_norm": 1.0}
@@ -246,7 +246,7 @@ def page(counts: list[int]) -> str:
     for row in builds(counts[1:]):
         cells = [f"{row[name]:.2f}, {row[name] / row[f'{name}: plain']:.2f} ×" for name in KERNELS]
         lines.append(f"| {row['rows']:,.0f} | {' | '.join(cells)} |")
-    found = sizes(counts[-2])
+    found = other_kernels(counts[-2])
     usual = next(iter(found.values()))
     lines += [
         "",

@@ -38,7 +38,7 @@ def test_builds_are_compared_only_if_they_add_up_the_same(benchmark, monkeypatch
 
 @pytest.mark.slow
 def test_kernels_of_other_sizes_are_compared(benchmark):
-    found = benchmark.sizes(2_000)
+    found = benchmark.other_kernels(2_000)
     assert len(found) == 4
     assert all(row["stderr"] > 0.5 for row in found.values())
 

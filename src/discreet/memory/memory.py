@@ -24,8 +24,9 @@ from discreet.memory.reader import Reader
 from discreet.memory.release import Released
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
-# So many query features at a time; memory does not grow with the number of queries beyond that.
-_FEATURES_AT_ONCE = 2**24
+# So many query features at a time: memory does not grow with the number of queries beyond that. Of
+# a processor's, so few that they stay in its cache.
+_FEATURES_AT_ONCE, _FEATURES_IN_CACHE = 2**24, 2**21
 
 # Longer queries, in units of their bound, are shortened before they are squared.
 _HUGE = 1e15
@@ -197,7 +198,8 @@ class Memory:
         rows = _of_finite_length(flat.rows, self.kernel.query_norm)
         arrays = self._placed.like(rows)
         heads, count, _ = rows.shape
-        at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * heads), 1)
+        most = _FEATURES_IN_CACHE if str(rows.device) == "cpu" else _FEATURES_AT_ONCE
+        at_once = max(most // (self.kernel.features * heads), 1)
         pieces = [
             question(rows[:, start : start + at_once], arrays)
             for start in range(0, max(count, 1), at_once)
