@@ -8,6 +8,8 @@ Run: python benchmarks/memory.py (five minutes and 4 GB; needs torch). It prints
 - Builds: against a plain float32 build of the same features in torch, without clipping, rounding or
   noise; the fastest of two runs against the fastest of three chunk sizes. No ratio is reported
   unless both give the same state.
+- Features: attend with standard errors against attend without, and the time of attend and of a
+  build for each feature, over that with 1,024 frequencies; for kernels of other sizes and kinds.
 - A busy neighbour: both builds again, while another process keeps one core busy.
 - Peak memory: of a process of its own that builds from memory-mapped files.
 """
@@ -28,7 +30,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 import discreet
-from discreet.kernels import Fourier, Kernel
+from discreet.kernels import Fourier, Kernel, Landmarks, Minimax
 from discreet.testing import Silent
 
 DIM = 64
@@ -151,6 +153,32 @@ def build_times(count: int, name: str) -> dict[str, float]:
     return {name: ours, f"{name}: plain": best}
 
 
+def other_kernels(count: int) -> dict[str, dict[str, float]]:
+    """Compare kernels of other sizes and kinds: with standard errors and without, by feature."""
+    keys, values, queries = rows(count, 0), rows(count, 1), torch.from_numpy(rows(1_000, 2))
+    bounds = {"key_norm": 1.0, "query_norm": 1.0}
+    kernels = {
+        "Fourier, 1,024 frequencies": Fourier(DIM, scale=6.0, **bounds),
+        "Fourier, 8,192 frequencies": Fourier(DIM, frequencies=8192, scale=6.0, **bounds),
+        "Minimax, degree 2": Minimax(DIM, degree=2, scale=1.0, **bounds),
+        "Landmarks, 512": Landmarks(rows(2_000, 3), scale=2.0, **bounds),
+    }
+    results = {}
+    for name, kernel in kernels.items():
+        start = time.perf_counter()
+        memory = discreet.build(keys, values, **SPEND, kernel=kernel)
+        built = time.perf_counter() - start
+        plain = quiet_time(lambda memory=memory: memory.attend(queries))
+        errors = quiet_time(lambda memory=memory: memory.attend(queries, stderr=True))
+        results[name] = {
+            "attend": plain / len(queries),
+            "stderr": errors / plain,
+            "attend a feature": plain / kernel.features,
+            "build a feature": built / kernel.features,
+        }
+    return results
+
+
 def slowdowns(count: int) -> dict[str, float]:
     """Return how many times longer builds take while another process keeps one core busy."""
     quiet = builds([count])[0]
@@ -218,6 +246,26 @@ def page(counts: list[int]) -> str:
     for row in builds(counts[1:]):
         cells = [f"{row[name]:.2f}, {row[name] / row[f'{name}: plain']:.2f} ×" for name in KERNELS]
         lines.append(f"| {row['rows']:,.0f} | {' | '.join(cells)} |")
+    found = other_kernels(counts[-2])
+    usual = next(iter(found.values()))
+    lines += [
+        "",
+        "## Other kernels: batch of 1,000, float32",
+        "",
+        "Standard errors: times the time without. By feature: times that of 1,024 frequencies.",
+        "",
+        "| kernel | µs a query | with standard errors | attend, by feature | build, by feature |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {name} | {row['attend'] * 1e6:.1f} | {row['stderr']:.1f} × | "
+            + " | ".join(
+                f"{row[each] / usual[each]:.2f} ×"
+                for each in ("attend a feature", "build a feature")
+            )
+            + " |"
+            for name, row in found.items()
+        ),
+    ]
     slower = slowdowns(counts[-2])
     lines += [
         "",

@@ -2,7 +2,8 @@
 
 The key of a training image is its pixels, its value is its class (one-hot less 0.1), so the ten
 numbers of an answer are votes. Look for: how little accuracy is lost at ε = 1, and that the
-temperature (scale) gets sharper as ε grows; `build` chooses it from public numbers.
+temperature (scale) gets sharper as ε grows, up to a logit of 6; `build` chooses it from public
+numbers.
 
 Accuracy is a mean over random splits. Each split builds a memory of its own, to measure; an owner
 builds once, and pays ε once.

@@ -3,8 +3,8 @@
 20,000 made-up people each have a vector (their taste) and a value (what they spend, and whether
 they came back). Anyone may ask "what do people like this do?", as often as they want; nobody can
 learn about one person. Look for: the plan, made before any privacy is spent; beside each answer
-the standard error of its noise (the feature map adds an error of its own, which the plan names);
-and the card, which says what is promised.
+its standard error against exact attention, noise and feature map together; and the card, which says
+what is promised.
 """
 
 import argparse

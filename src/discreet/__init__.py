@@ -13,6 +13,7 @@ from discreet.errors import (
     CorruptRelease,
     DiscreetError,
     InvalidInput,
+    NotCoveredWarning,
     NotPrivateWarning,
     PrivacyLeakWarning,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "InvalidInput",
     "Memory",
     "Neighbours",
+    "NotCoveredWarning",
     "NotPrivateWarning",
     "Privacy",
     "PrivacyLeakWarning",

@@ -8,6 +8,7 @@
         ├── BudgetExceeded        the request needs more privacy budget than it was given
         └── CorruptRelease        a file is not a release, or not the one that was written
     UserWarning
+    ├── NotCoveredWarning         queries are unlike the public rows that a memory was made with
     ├── NotPrivateWarning         this object was made with a test source of noise
     └── PrivacyLeakWarning        what you are about to do would void a guarantee
 
@@ -30,6 +31,10 @@ class BudgetExceeded(DiscreetError):  # noqa: N818
 
 class CorruptRelease(DiscreetError):  # noqa: N818
     """A released file is truncated, altered, or not a release at all."""
+
+
+class NotCoveredWarning(UserWarning):
+    """Most queries of a batch are unlike the public rows that a memory's landmarks were made of."""
 
 
 class NotPrivateWarning(UserWarning):

@@ -36,6 +36,13 @@ def test_builds_are_compared_only_if_they_add_up_the_same(benchmark, monkeypatch
         benchmark.builds([3_000])
 
 
+@pytest.mark.slow
+def test_kernels_of_other_sizes_are_compared(benchmark):
+    found = benchmark.other_kernels(2_000)
+    assert len(found) == 4
+    assert all(row["stderr"] > 0.5 for row in found.values())
+
+
 @pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="needs Linux")
 def test_a_build_from_files_takes_its_inputs_and_less_than_512_mb(benchmark):
     count = 60_000

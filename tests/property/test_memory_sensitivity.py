@@ -8,6 +8,7 @@ from data import unit_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from kernel_contract import landmarks, wild_landmarks
 
 from discreet.kernels import Fourier, Minimax, Taylor
 from discreet.memory import Layout, Partial, Settings, Table, Unit, records
@@ -25,6 +26,8 @@ KERNELS = {
     ),
     "negative in the middle": Minimax(2, degree=2, stored=(1.0, -0.9, 0.3), **UNIT),
     "barely positive": Taylor(2, degree=1, **UNIT | {"scale": 1 - 1e-9}),
+    "landmarks": landmarks(2, **BOUNDS),
+    "landmarks that make no sense": wild_landmarks(2, **BOUNDS),
 }
 SPECIAL = st.sampled_from([0.0, 1.0, -1.0, 1e-200, 1e300, -1e300, 0.49999, 2.0])
 NUMBERS = st.one_of(SPECIAL, st.floats(-3, 3))

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from data import unit_rows
+from kernel_contract import landmarks
 from scipy import stats
 
 import discreet
@@ -26,6 +27,7 @@ def kernels(dim):
         Taylor(dim, degree=2, **bounds),
         Minimax(dim, degree=2, **bounds),
         Fourier(dim, frequencies=128, **bounds),
+        landmarks(dim, rank=100, **bounds),
     ]
 
 
@@ -45,7 +47,7 @@ def numerator_errors(kernel, *, values=VALUE_DIM, builds=BUILDS, tau=0.5, first=
 
 
 @pytest.mark.parametrize("dim", [4, 64])
-@pytest.mark.parametrize("kind", range(3), ids=["taylor", "minimax", "fourier"])
+@pytest.mark.parametrize("kind", range(4), ids=["taylor", "minimax", "fourier", "landmarks"])
 def test_the_error_of_a_worst_case_query_is_predicted_and_is_that_of_one_query(kind, dim):
     kernel = kernels(dim)[kind]
     errors, predicted = numerator_errors(kernel)
@@ -56,7 +58,7 @@ def test_the_error_of_a_worst_case_query_is_predicted_and_is_that_of_one_query(k
     assert predicted <= 1.01 * single
 
 
-@pytest.mark.parametrize("kind", range(3), ids=["taylor", "minimax", "fourier"])
+@pytest.mark.parametrize("kind", range(4), ids=["taylor", "minimax", "fourier", "landmarks"])
 def test_the_noise_is_normal_with_the_predicted_scale_and_no_other(kind):
     errors, predicted = numerator_errors(kernels(4)[kind], first=1000)
     sample = errors.ravel()

@@ -5,7 +5,7 @@ import pytest
 from data import unit_rows
 
 import discreet
-from discreet.kernels import Fourier
+from discreet.kernels import Fourier, Landmarks
 from discreet.memory import oracle
 from discreet.testing import Seeded
 
@@ -81,6 +81,51 @@ def test_certified_kernels_hold_at_least_as_often(epsilon):
         shares.append(np.mean(np.abs(out - exact) <= 1.96 * stderr))
         assert np.all(stderr >= memory.noise_stderr(queries))
     assert np.mean(shares) >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "dim", "epsilon", "scale"),
+    [
+        ("clusters", 300, 16, 1.0, 2.0),
+        ("clusters", 4_000, 16, 0.5, 5.0),
+        ("clusters", 4_000, 16, 20.0, 5.0),
+        ("even", 4_000, 16, 4.0, 2.0),
+        ("clusters", 4_000, 64, 4.0, 5.0),
+    ],
+)
+def test_landmarks_of_rows_alike_hold_at_least_as_often_and_say_something(
+    kind, count, dim, epsilon, scale
+):
+    """Also at a large ε, where nothing but the kernel's error is left."""
+    everything = rows(kind, count + 1_200, dim)
+    public, queries, keys = everything[:1_000], everything[1_000:1_200], everything[1_200:]
+    values = np.sign(keys[:, :4]) / 2
+    exact = oracle.attention(queries, keys, values, scale=scale)
+    kernel = Landmarks(public, rank=300, scale=scale, key_norm=1.0, query_norm=1.0)
+    shares, widths = [], []
+    for seed in range(BUILDS):
+        memory = discreet.build(
+            keys, values, epsilon=epsilon, delta=1e-6, kernel=kernel, entropy=Seeded(seed)
+        )
+        out, stderr = memory.attend(queries, stderr=True)
+        errors = np.abs(out - exact)
+        shares.append(np.mean(errors <= 1.96 * stderr))
+        widths.append(np.median(stderr) / np.sqrt(np.mean(errors**2)))
+    assert np.mean(shares) >= 0.91
+    assert np.mean(widths) < 6
+
+
+def test_landmarks_of_other_rows_say_that_they_know_nothing():
+    keys = rows("clusters", 3_000, 16)
+    values = np.sign(keys[:, :4]) / 2
+    exact = oracle.attention(keys[:200], keys, values, scale=5.0)
+    other = rows("clusters", 1_000, 16)[:, ::-1]
+    kernel = Landmarks(other, rank=300, scale=5.0, key_norm=1.0, query_norm=1.0)
+    memory = discreet.build(keys, values, epsilon=20.0, delta=1e-6, kernel=kernel)
+    with pytest.warns(discreet.NotCoveredWarning):
+        out, stderr = memory.attend(keys[:200], stderr=True)
+    assert np.mean(np.abs(out - exact) <= 1.96 * stderr) >= 0.91
+    assert np.median(stderr) > 3 * np.sqrt(np.mean((out - exact) ** 2))
 
 
 def test_where_the_denominator_is_noise_errors_are_wide_and_not_beyond_the_values():

@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet._arrays import namespace
 from discreet.kernels import FEATURE_RADIUS, Kernel
+from discreet.kernels.base import Evidence
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class Affine(Kernel):
     """φ(x) = [1; x]: the kernel 1 + ⟨x, y⟩, which is near exp where logits are small."""
 
     kind: ClassVar[str] = "affine"
+    evidence: ClassVar[Evidence] = Evidence.CERTIFICATE
 
     @classmethod
     def named(cls, wanted):
@@ -60,7 +62,7 @@ class Affine(Kernel):
     def read(self, queries, arrays):
         return arrays["constant"] + queries @ arrays["linear"]
 
-    def query_norms(self, squared, arrays):
+    def query_norms(self, queries, squared, arrays):
         return namespace(squared).sqrt(1 + squared * self.largest_logit)
 
     def describe(self):

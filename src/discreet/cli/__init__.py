@@ -63,6 +63,9 @@ def plan(
     neighbours: options.Relation = "add_remove",
     scale: options.Scale = None,
     kernel: options.KernelName = "auto",
+    features: options.Features = None,
+    goal: options.GoalName = "rank",
+    public: options.Public = None,
     key_norm: options.KeyNorm = 1.0,
     query_norm: options.QueryNorm = 1.0,
     value_norm: options.ValueNorm = 1.0,
@@ -77,7 +80,7 @@ def plan(
 
     Example: discreet plan --rows 100000 --key-dim 64 --value-dim 64 --epsilon 1 --delta 1e-6
     """
-    from discreet.cli.commands import show_plan
+    from discreet.cli.commands import public_rows, show_plan
     from discreet.memory import plan as make
 
     make_plan = functools.partial(
@@ -88,6 +91,9 @@ def plan(
         delta=delta,
         neighbours=neighbours,
         kernel=kernel,
+        features=features,
+        goal=goal,
+        public_rows=public_rows(public),
         key_norm=key_norm,
         query_norm=query_norm,
         value_norm=value_norm,
@@ -111,6 +117,9 @@ def build(
     scale: options.Scale = None,
     rows_hint: options.RowsHint = None,
     kernel: options.KernelName = "auto",
+    features: options.Features = None,
+    goal: options.GoalName = "rank",
+    public: options.Public = None,
     key_norm: options.KeyNorm = 1.0,
     query_norm: options.QueryNorm = 1.0,
     value_norm: options.ValueNorm = 1.0,
@@ -131,6 +140,7 @@ def build(
         values,
         output,
         groups=groups,
+        public=public,
         force=force,
         as_json=as_json,
         epsilon=epsilon,
@@ -139,6 +149,8 @@ def build(
         scale=scale,
         rows_hint=rows_hint,
         kernel=kernel,
+        features=features,
+        goal=goal,
         key_norm=key_norm,
         query_norm=query_norm,
         value_norm=value_norm,

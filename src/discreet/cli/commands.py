@@ -19,10 +19,12 @@ from rich.table import Table
 
 from discreet._files import whole_file
 from discreet.cli.shell import Page, already_written, printable
+from discreet.cli.wording import in_flags
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.kernels.public_rows import PublicRows
 from discreet.memory import Plan, build, compare, load
 from discreet.memory.file import to_bytes
-from discreet.memory.reader import WITHIN
+from discreet.memory.prediction import times
 from discreet.tables import read_array, read_groups, split
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
@@ -38,13 +40,13 @@ def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> No
     """
     made = plan(epsilon=epsilon)
     others = []
-    for factor, times in itertools.product((0.5, 1.0, 2.0), (0.25, 0.5, 1.0)):
+    for factor, softer in itertools.product((0.5, 1.0, 2.0), (0.25, 0.5, 1.0)):
         with suppress(InvalidInput):  # beyond what can be asked for
-            others.append(plan(epsilon=factor * epsilon, scale=times * made.scale))
+            others.append(plan(epsilon=factor * epsilon, scale=softer * made.scale))
     if as_json:
         print_json({**_facts(made), "table": [_facts(other) for other in others]})
         return
-    print_page(str(made))
+    print_page(in_flags(str(made)))
     console = Page()
     console.print()
     console.print(_plans(others))
@@ -52,18 +54,19 @@ def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> No
 
 def _plans(plans: list[Plan]) -> Table:
     table = Table(title="Other ε and temperatures: each number of an answer, 95% of the time")
-    for heading in ("ε", "scale", "advised", "usual", "worst", "rows needed", "MB", "Gflop"):
+    headings = ("ε", "scale", "signal : error", "error", "noise", "kernel", "features", "MB")
+    for heading in headings:
         table.add_column(heading, justify="right")
     for plan in plans:
         table.add_row(
             f"{plan.epsilon:g}",
             f"{plan.scale:.3g}",
-            f"{plan.recommended_scale:.3g}",
-            f"±{WITHIN * float(np.hypot(plan.stderr, plan.kernel_stderr)):.2g}",
-            f"±{WITHIN * plan.worst_stderr:.2g}",
-            f"{plan.rows_needed:,.0f}",
+            f"{times(plan.prediction.signal_to_error)} : 1",
+            plan.prediction.within(plan.stderr),
+            plan.prediction.within(plan.noise_stderr),
+            plan.prediction.within(plan.kernel_stderr),
+            f"{plan.kernel.features:,}",
             f"{plan.state_bytes / 1e6:.2g}",
-            f"{plan.build_flops / 1e9:.2g}",
         )
     return table
 
@@ -72,10 +75,18 @@ def _facts(plan: Plan) -> dict[str, object]:
     facts = {
         field.name: getattr(plan, field.name)
         for field in dataclasses.fields(plan)
-        if field.name not in ("kernel", "spread")
+        if field.name not in ("kernel", "prediction")
     }
-    kernel = {"kernel": plan.kernel.describe(), "kernel_error": plan.kernel.error}
-    return {**facts, **kernel, "verdict": plan.verdict}
+    said = ("signal", "stderr", "noise_stderr", "kernel_stderr", "doubled_stderr")
+    return {
+        **facts,
+        **{name: getattr(plan, name) for name in said},
+        "kernel": plan.kernel.describe(),
+        "kernel_error": plan.kernel.error,
+        "features": plan.kernel.features,
+        "verdict": plan.verdict,
+        "advice": plan.advice,
+    }
 
 
 def show_card(path: Path, *, as_json: bool) -> None:
@@ -93,16 +104,18 @@ def build_file(
     output: Path,
     *,
     groups: Path | None,
+    public: Path | None,
     force: bool,
     as_json: bool,
     **options: object,
 ) -> None:
     """Build a memory from files and write it: whole, or not at all."""
-    check_output(output, force=force, inputs=(keys, values, groups))
+    check_output(output, force=force, inputs=(keys, values, groups, public))
     memory = build(
         read_array(keys, "keys"),
         read_array(values, "values"),
         groups=None if groups is None else read_groups(groups),
+        public_rows=public_rows(public),
         progress=_has_terminal(),
         **options,  # type: ignore[arg-type]  # the names are build's own
     )
@@ -113,6 +126,11 @@ def build_file(
             print_json({"output": str(output), **memory.card.to_dict()})
         else:
             print_page(f"{output}: {memory.guarantee}")
+
+
+def public_rows(path: Path | None) -> PublicRows | None:
+    """Return the public rows in a file, if there is one: read once, however often they are used."""
+    return None if path is None else PublicRows(np.asarray(read_array(path, "public")))
 
 
 def attend_file(

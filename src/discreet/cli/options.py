@@ -46,7 +46,25 @@ KernelName = Annotated[
     typer.Option(
         "--kernel",
         help="auto, or a kernel by name (minimax, fourier, ...).",
-        autocompletion=lambda: ["auto", "minimax", "fourier", "taylor"],
+        autocompletion=lambda: ["auto", "minimax", "fourier", "taylor", "landmarks"],
+    ),
+]
+Features = Annotated[
+    int | None, typer.Option(help="The most features; more have less error, and take longer.")
+]
+GoalName = Annotated[
+    str,
+    typer.Option(
+        "--goal",
+        help="What answers are for: rank (votes), or average (the numbers themselves).",
+        autocompletion=lambda: ["rank", "average"],
+    ),
+]
+Public = Annotated[
+    Path | None,
+    typer.Option(
+        metavar=_SOURCE,
+        help="Rows like the keys that anybody may see, shape (n, d): they become part of the file.",
     ),
 ]
 KeyNorm = Annotated[float, typer.Option(help="Public bound on the length of keys.")]

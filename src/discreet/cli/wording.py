@@ -11,7 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 # Options that are called otherwise where the library takes them.
-OTHER_NAMES = {"value_bound": "bound", "weight_bound": "bound", "p": "power"}
+OTHER_NAMES = {
+    "value_bound": "bound",
+    "weight_bound": "bound",
+    "p": "power",
+    "public_rows": "public",
+}
 
 _SAID = re.compile(
     r"""
@@ -23,6 +28,9 @@ _SAID = re.compile(
     """,
     re.VERBOSE,
 )
+
+
+_ADVISED = re.compile(r"\b(?P<name>features|scale|goal)=(?P<quote>'?)(?P<value>[\w.]+)(?P=quote)")
 
 
 @dataclass(frozen=True)
@@ -58,3 +66,9 @@ def in_options(message: str, options: Mapping[str, Typed]) -> str:
         return f"a missing {typed.option}" if left_out else f"{typed.option} {found['value']}"
 
     return _SAID.sub(changed, message)
+
+
+def in_flags(text: str) -> str:
+    """Return what a plan advises, with flags to type: `features=4096` becomes `--features 4096`."""
+    flagged = _ADVISED.sub(lambda found: f"--{found['name']} {found['value']}", text)
+    return re.sub(r"\bpublic_rows\b", "--public", flagged)

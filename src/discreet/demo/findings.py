@@ -35,13 +35,13 @@ class Errors:
 
     Attributes:
         measured: root mean square over the numbers of all answers.
-        spread: what `plan` predicts for rows that are spread evenly over many directions.
-        matched: what it predicts where a tenth of all rows match a query.
+        centred: what `plan` predicts for rows that vary around zero.
+        in_common: what it predicts for rows that have much in common, as pixels have.
     """
 
     measured: tuple[Mean, ...]
-    spread: tuple[float, ...]
-    matched: tuple[float, ...]
+    centred: tuple[float, ...]
+    in_common: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -140,15 +140,15 @@ def _compared(data: list[Split], epsilons: Sequence[float]) -> list[Compared]:
 def _errors(
     data: list[Split], settings: list[tuple[float, int]], scale: float, *, by_rows: bool
 ) -> Errors:
-    measured, spread, matched = [], [], []
+    measured, centred, in_common = [], [], []
     for epsilon, rows in settings:
         parts = [each.first(rows) for each in data]
         at = float(rows) if by_rows else epsilon
         measured.append(digits.error(parts, at=at, epsilon=epsilon, scale=scale))
         plan = digits.predicted(rows=rows, epsilon=epsilon, scale=scale)
-        spread.append(math.hypot(plan.stderr, plan.kernel_stderr))
-        matched.append(plan.stderr_if(attended=rows / 10))
-    return Errors(tuple(measured), tuple(spread), tuple(matched))
+        centred.append(plan.stderr)
+        in_common.append(plan.prediction.if_in_common().stderr)
+    return Errors(tuple(measured), tuple(centred), tuple(in_common))
 
 
 def _tree(scale: float) -> Tree:

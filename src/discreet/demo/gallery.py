@@ -65,7 +65,7 @@ def _curve(means: Sequence[Mean]) -> Curve:
 def _panel(errors: Errors, fixed: str) -> Panel:
     measured = _curve(errors.measured)
     predicted = {
-        "rows spread evenly": Curve(measured.x, errors.spread),
-        "a tenth of the rows match": Curve(measured.x, errors.matched),
+        "rows that are centred": Curve(measured.x, errors.centred),
+        "rows with much in common": Curve(measured.x, errors.in_common),
     }
     return Panel(predicted, measured, fixed)

@@ -65,8 +65,9 @@ def _pictures(found: Findings, *, drawn: bool) -> dict[str, str]:
             f"{found.answers.within:.1%} are within their bars."
         ),
         "errors": (
-            "Error of answers over ε and over the number of rows, predicted as two lines and "
-            f"measured as points: from {few.mean:.2g} with {few.at:,.0f} rows down to "
+            "Error of answers over ε and over the number of rows, predicted as two lines (rows "
+            "that are centred, and rows with much in common) and measured as points, near the "
+            f"lower line: from {few.mean:.2g} with {few.at:,.0f} rows down to "
             f"{many.mean:.2g} with {many.at:,.0f}."
         ),
         "tree": (

@@ -5,6 +5,7 @@
 
 from discreet.kernels.base import FEATURE_RADIUS, Kernel, KeyFeatures
 from discreet.kernels.fourier import Fourier
+from discreet.kernels.landmarks import Landmarks
 from discreet.kernels.minimax import Minimax
 from discreet.kernels.taylor import Taylor
 
@@ -13,6 +14,7 @@ __all__ = [
     "Fourier",
     "Kernel",
     "KeyFeatures",
+    "Landmarks",
     "Minimax",
     "Taylor",
 ]

@@ -10,8 +10,9 @@ import abc
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
+from enum import Enum, auto
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
+from discreet.kernels.public_rows import PublicRows
 from discreet.noise import Lattice
 
 # The L2 norm of a key's integer features never exceeds this. With 16 bits, rounding changes a
@@ -56,6 +58,42 @@ class KeyFeatures:
     weights: Floats | None
 
 
+class Evidence(Enum):
+    """What a kernel knows of its own error, and so what the ± of an answer is made of.
+
+    `docs/errors.md`, "Where it comes from".
+    """
+
+    DRAWS = auto()
+    """Features are random draws: blocks of them differ as they do from the truth."""
+    CERTIFICATE = auto()
+    """A bound on the relative error of every weight (`Kernel.certified_error`)."""
+    RESIDUAL = auto()
+    """What blocks of landmarks alone know, and what none of them does (`ReadParts`)."""
+
+
+class ReadParts(NamedTuple):
+    """Sums that were read through landmarks, and what is known of their error.
+
+    Lengths are over the largest weight, e^t, so that none of them leaves float32.
+
+    Attributes:
+        sums: φ(q)·S, shape (heads, m, c).
+        parts: what each block of landmarks alone adds to them, shape (heads, blocks, m, c).
+        own: Σ over blocks of ‖the part of φ(q) that the block alone spans‖², shape (heads, m, 1).
+        covered: ‖φ(q)‖², likewise.
+        whole: K(q, q), likewise; what is not covered no landmark spans.
+        usual: what is not covered of queries like the public rows is at most this.
+    """
+
+    sums: Array
+    parts: Array
+    own: Array
+    covered: Array
+    whole: Array
+    usual: float
+
+
 class Bounds(TypedDict):
     """The numbers that every kernel takes under these names."""
 
@@ -74,6 +112,10 @@ class Wanted:
         key_norm: bound on ‖k‖₂.
         query_norm: bound on ‖q‖₂.
         eps_s: the relative error of a weight that is wanted, if a kind can promise one.
+        weight_error: the standard error of one weight, over the largest, that is as good as none:
+            the noise hides it. None if it is not known.
+        features: the most features that are allowed; None for each kind's own limit.
+        public_rows: rows like the keys that anybody may see, if there are any.
     """
 
     dim: int
@@ -81,6 +123,9 @@ class Wanted:
     key_norm: float
     query_norm: float
     eps_s: float
+    weight_error: float | None = None
+    features: int | None = None
+    public_rows: PublicRows | None = None
 
     def __post_init__(self) -> None:
         _validate.real("eps_s", self.eps_s, above=0, below=1)
@@ -89,6 +134,12 @@ class Wanted:
     def bounds(self) -> Bounds:
         """What every kernel takes."""
         return {"scale": self.scale, "key_norm": self.key_norm, "query_norm": self.query_norm}
+
+
+def check_logit(largest: float) -> None:
+    """Raise `InvalidInput` unless integer features are within their bounds for such logits."""
+    limits = {"at_least": _LEAST_LOGIT, "at_most": LARGEST_LOGIT}
+    _validate.real("scale * key_norm * query_norm", largest, **limits)
 
 
 @dataclass(frozen=True)
@@ -103,9 +154,11 @@ class Kernel(abc.ABC):
         key_norm: bound on ‖k‖₂; public, enforced by clipping.
         query_norm: bound on ‖q‖₂; public, enforced by clipping.
         kind: the name under which files and callers know the map; see `registry`.
+        evidence: what the ± of an answer is made of.
     """
 
     kind: ClassVar[str]
+    evidence: ClassVar[Evidence]
 
     dim: int
     _: KW_ONLY
@@ -128,7 +181,7 @@ class Kernel(abc.ABC):
         """
         for name in ("key_norm", "query_norm"):
             _validate.real(name, getattr(self, name), at_least=_LEAST_NORM, at_most=_LARGEST_NORM)
-        _validate.real("scale * key_norm * query_norm", self.largest_logit, at_least=_LEAST_LOGIT)
+        check_logit(self.largest_logit)
 
     @property
     def largest_logit(self) -> float:
@@ -214,6 +267,20 @@ class Kernel(abc.ABC):
         """A bound on the relative error of every weight, rounding included; infinite if unknown."""
         return math.inf
 
+    @property
+    def public_sample(self) -> Floats | None:
+        """Some public rows like the keys, over `key_norm`, if the map was made of such."""
+        return None
+
+    def knows(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
+        """Return whether the map was made for such queries; one truth for all of them.
+
+        Args:
+            queries: some, finite, shape (heads, m, d).
+            arrays: of `reading`, where the queries are.
+        """
+        return namespace(queries).asarray(queries.shape[-1] == self.dim)
+
     @classmethod
     def named(cls, wanted: Wanted) -> Self:  # noqa: ARG003
         """Return what a caller gets who asks for this kind by its name."""
@@ -287,9 +354,19 @@ class Kernel(abc.ABC):
         """
         return namespace(queries).expand_dims(self.read(queries, arrays), axis=1)
 
+    def read_parts(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> ReadParts:
+        """Return sums with what is known of their error, where that is a residual (`evidence`)."""
+        raise NotImplementedError
+
     @abc.abstractmethod
-    def query_norms(self, squared: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return ‖φ(q)‖, given squared lengths in units of query_norm."""
+    def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return ‖φ(q)‖, shape (heads, m, 1).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            squared: their squared lengths in units of query_norm, shape (heads, m, 1).
+            arrays: of `reading`.
+        """
 
     @abc.abstractmethod
     def describe(self) -> str:

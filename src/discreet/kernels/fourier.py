@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.kernels.base import FEATURE_RADIUS, MOST_FEATURES, Kernel, Wanted
+from discreet.kernels.base import FEATURE_RADIUS, MOST_FEATURES, Evidence, Kernel, Wanted
 from discreet.kernels.frequencies import normal_frequencies
 
 # The randomness of the map is public, and protects nobody. One seed for all, so that builds with
 # the same settings share their features and their sums can be added.
 PUBLIC_SEED = 0
 
-# So many frequencies serve where nobody asks for more.
-FREQUENCIES = 1024
+# So many frequencies serve where nobody knows how many rows there are, and the most that are taken
+# for the sake of the error.
+FREQUENCIES, MOST_FREQUENCIES = 1024, 8192
 
 # cos and sin are tabulated at 2^12 angles; that moves a weight by about 1e-5 of the largest.
 _TABLE_BITS = 12
@@ -67,6 +68,7 @@ class Fourier(Kernel):
     """
 
     kind: ClassVar[str] = "fourier"
+    evidence: ClassVar[Evidence] = Evidence.DRAWS
 
     _: KW_ONLY
     frequencies: int = FREQUENCIES
@@ -104,7 +106,7 @@ class Fourier(Kernel):
     @property
     def error(self) -> float:
         """1/√(2·frequencies), an upper bound on the standard deviation over the frequencies."""
-        return 1 / math.sqrt(2 * self.frequencies)
+        return random_error(self.frequencies)
 
     @property
     def weight_error(self) -> float:
@@ -133,8 +135,13 @@ class Fourier(Kernel):
 
     @classmethod
     def named(cls, wanted: Wanted) -> Self:
-        """Return the usual number of frequencies; they promise no error (`error_meaning`)."""
-        return cls(wanted.dim, **wanted.bounds)
+        """Return the fewest frequencies whose error the noise hides, or the most allowed.
+
+        The usual number of them if nobody knows what the noise hides, or twice, four times, ...
+        """
+        allowed = doublings(wanted.features)
+        enough = (m for m in allowed if random_error(m) <= (wanted.weight_error or math.inf))
+        return cls(wanted.dim, frequencies=next(enough, allowed[-1]), **wanted.bounds)
 
     @classmethod
     def offered(cls, wanted: Wanted) -> Self:
@@ -273,7 +280,7 @@ class Fourier(Kernel):
             total = total + xp.permute_dims(values, (0, 2, 1, 3)) @ by_block
         return total
 
-    def query_norms(self, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
+    def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return ‖φ(q)‖ = e^(‖y‖²/2), given squared lengths in units of query_norm."""
         return namespace(squared).exp(squared * self.query_exponent)
 
@@ -296,6 +303,18 @@ class Fourier(Kernel):
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the integer frequencies."""
         return {"frequencies": self.integer_frequencies.values.astype(_STORED)}
+
+
+def random_error(frequencies: int) -> float:
+    """Return the standard error of one weight, over the largest, with so many frequencies."""
+    return 1 / math.sqrt(2 * frequencies)
+
+
+def doublings(features: int | None) -> list[int]:
+    """Return the numbers of frequencies to choose from, if so many features are allowed."""
+    most = MOST_FREQUENCIES if features is None else max(features // 2, 1)
+    below = [FREQUENCIES << double for double in range((most // FREQUENCIES).bit_length())]
+    return sorted({*below, most})
 
 
 def _lengths(rows: NDArray[Any]) -> Floats:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
 from discreet.kernels import sphere
-from discreet.kernels.base import FEATURE_RADIUS, KEY_RESOLUTION, SHRINK, Kernel, Wanted
+from discreet.kernels.base import FEATURE_RADIUS, KEY_RESOLUTION, SHRINK, Evidence, Kernel, Wanted
 from discreet.kernels.monomials import Monomials
 
 # More than the relative rounding error of a computed bound.
@@ -35,6 +35,8 @@ class Polynomial(Kernel):
         degree: s; the smallest that meets `eps_s`, if that is given instead.
         eps_s: the relative error that was asked for, if the degree was found from it.
     """
+
+    evidence: ClassVar[Evidence] = Evidence.CERTIFICATE
 
     _: KW_ONLY
     degree: int | None = None
@@ -236,7 +238,7 @@ class Polynomial(Kernel):
             total = xp.broadcast_to(total, (heads, total.shape[1], count))
         return xp.permute_dims(total, (0, 2, 1))
 
-    def query_norms(self, squared: Array, arrays: Mapping[str, Array]) -> Array:
+    def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return ‖φ(q)‖ = √Σ|c_j|·‖y‖^2j, given squared lengths in units of query_norm."""
         sizes = [arrays["sizes"][degree] for degree in range(self._degree + 1)]
         total = _horner(sizes, squared * self.largest_logit)

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet.kernels.base import Kernel, Wanted
 from discreet.kernels.fourier import Fourier
+from discreet.kernels.landmarks import Landmarks
 from discreet.kernels.minimax import Minimax
 from discreet.kernels.taylor import Taylor
 
 AUTO = "auto"
 
 # In the order in which "auto" asks them what they have to offer.
-KINDS: tuple[type[Kernel], ...] = (Minimax, Fourier, Taylor)
+KINDS: tuple[type[Kernel], ...] = (Minimax, Fourier, Taylor, Landmarks)
 
 
 def check_registered(kernel: object) -> None:

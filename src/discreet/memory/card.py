@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from discreet.memory.prediction import Prediction
 from discreet.memory.release import Released
 from discreet.memory.settings import CLEAR
 from discreet.privacy import NOT_PRIVATE, Neighbours
@@ -61,6 +62,7 @@ def _facts(released: Released) -> dict[str, object]:
         "worst_numerator_stderr": noise * kernel.bound,
         "worst_denominator_stderr": noise * kernel.bound / layout.real_tau,
         "rows_needed": rows_needed(released),
+        **_predicted(released),
         "heads": list(layout.heads),
         "key_dim": kernel.dim,
         "value_dim": layout.value_dim,
@@ -71,6 +73,22 @@ def _facts(released: Released) -> dict[str, object]:
         "version": released.version,
     }
     return facts
+
+
+def prediction(released: Released) -> Prediction | None:
+    """Return what `plan` would say, if the builder gave a number of rows."""
+    rows = released.rows_hint or released.rows
+    if not rows:
+        return None
+    return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
+
+
+def _predicted(released: Released) -> dict[str, object]:
+    said = prediction(released)
+    if said is None:
+        return {}
+    names = ("signal", "stderr", "noise_stderr", "kernel_stderr", "doubled_stderr")
+    return {f"predicted_{name}": getattr(said, name) for name in names}
 
 
 def rows_needed(released: Released) -> float:
@@ -112,10 +130,16 @@ def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, 
         f"denominator {facts['worst_denominator_stderr']:.4g}; an answer means something where "
         f"about {facts['rows_needed']:,.0f} rows or more are attended to"
     )
+    said = prediction(released)
     size = (
         f"{layout.head_count} head(s), {layout.columns} × {kernel.features:,} integers each, "
         f"{released.state.nbytes:,} bytes"
     )
+    own = sum(array.nbytes for array in kernel.arrays().values())
+    if own:
+        size += f", and {own:,} of the kernel"
+    if said is not None:
+        size += f"; {said.of_more_features}"
     rows += [
         ("protects", protects),
         ("guarantee", str(guarantee)),
@@ -125,6 +149,7 @@ def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, 
         ("temperature", temperature),
         ("kernel", f"{kernel.describe()}; {kernel.error:.3g} {kernel.error_meaning}"),
         ("expected error", expected),
+        *([] if said is None else [("prediction", said.verdict)]),
         ("size", size),
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),

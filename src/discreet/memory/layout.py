@@ -60,9 +60,7 @@ class Layout:
         set_(self, "value_dim", _validate.whole("value_dim", self.value_dim, at_least=1))
         norm = _validate.real("value_norm", self.value_norm, at_least=1e-30, at_most=1e30)
         set_(self, "value_norm", norm)
-        # Far outside this range one of the two, numerator or denominator, is all noise.
-        tau = _validate.real("tau", self.tau, at_least=norm / 1000, at_most=4 * norm)
-        set_(self, "tau", tau)
+        set_(self, "tau", check_tau(self.tau, norm))
         set_(
             self,
             "resolution",
@@ -190,6 +188,14 @@ class Layout:
             raise InvalidInput(
                 f"Expected at most {self.most_rows:,} rows on this lattice: raise rows_hint."
             )
+
+
+def check_tau(tau: float, value_norm: float) -> float:
+    """Return τ, if it is neither far below nor far above the length of values.
+
+    Outside of this range one of the two, numerator or denominator, is all noise.
+    """
+    return _validate.real("tau", tau, at_least=value_norm / 1000, at_most=4 * value_norm)
 
 
 def default_tau(value_norm: float, value_dim: int) -> float:

@@ -12,9 +12,11 @@ import numpy as np
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array
+from discreet._warn import warn
 from discreet.accounting import Receipt
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, NotCoveredWarning
 from discreet.kernels import Kernel
+from discreet.kernels.base import Evidence
 from discreet.memory.card import Card
 from discreet.memory.placed import Placed
 from discreet.memory.queries import Queries
@@ -22,8 +24,9 @@ from discreet.memory.reader import Reader
 from discreet.memory.release import Released
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
-# So many query features at a time; memory does not grow with the number of queries beyond that.
-_FEATURES_AT_ONCE = 2**24
+# So many query features at a time: memory does not grow with the number of queries beyond that. Of
+# a processor's, so few that they stay in its cache.
+_FEATURES_AT_ONCE, _FEATURES_IN_CACHE = 2**24, 2**21
 
 # Longer queries, in units of their bound, are shortened before they are squared.
 _HUGE = 1e15
@@ -31,6 +34,15 @@ _HUGE = 1e15
 # Weights are computed in float32 up to e^this; its range ends at e^88.
 _LARGEST_FLOAT32_LOGIT = 40.0
 
+
+# So many queries of a batch, or a few more, tell whether the kernel was made for such.
+_LOOKED_AT = 16
+
+_STRANGERS = (
+    "Most of these queries are unlike the public rows that this memory was built with, so answers "
+    "may be far off; attend(stderr=True) says how far. Other public_rows, or kernel='fourier', "
+    "would do better."
+)
 
 Question = Callable[[Array, Mapping[str, Array]], tuple[Array, ...]]
 
@@ -132,10 +144,29 @@ class Memory:
         Returns:
             Shape (..., d_v), clamped to the ball of values. With `stderr`, a pair of arrays of that
             shape.
+
+        Warns with `NotCoveredWarning` if most queries are unlike the public rows of a memory that
+        was built with `public_rows`.
         """
         if stderr:
-            return self._ask(self.reader.answers_with_stderr, queries)
-        return self._ask(self.reader.answers, queries)[0]
+            return self._ask(self._known(self.reader.answers_with_stderr), queries)
+        return self._ask(self._known(self.reader.answers), queries)[0]
+
+    def _known(self, question: Question) -> Question:
+        """Return a question that warns if most queries are unlike what the kernel knows."""
+        if self.kernel.evidence is not Evidence.RESIDUAL:
+            return question
+
+        def asked(rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+            count = rows.shape[1]
+            some = rows[:, :: max(count // _LOOKED_AT, 1)]
+            if hasattr(some, "detach"):
+                some = some.detach()
+            if count and not bool(self.kernel.knows(some, arrays)):
+                warn(_STRANGERS, NotCoveredWarning)
+            return question(rows, arrays)
+
+        return asked
 
     def noise_stderr(self, queries: Array) -> Array:
         """Return the standard error of the noise in each number of `attend`, without the kernel."""
@@ -167,7 +198,8 @@ class Memory:
         rows = _of_finite_length(flat.rows, self.kernel.query_norm)
         arrays = self._placed.like(rows)
         heads, count, _ = rows.shape
-        at_once = max(_FEATURES_AT_ONCE // (self.kernel.features * heads), 1)
+        most = _FEATURES_IN_CACHE if str(rows.device) == "cpu" else _FEATURES_AT_ONCE
+        at_once = max(most // (self.kernel.features * heads), 1)
         pieces = [
             question(rows[:, start : start + at_once], arrays)
             for start in range(0, max(count, 1), at_once)

@@ -2,13 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Required, TypedDict, TypeVar
 
+import numpy as np
+
 from discreet import _validate
+from discreet._typing import Array
 from discreet._warn import warn
 from discreet.errors import InvalidInput, PrivacyLeakWarning
 from discreet.kernels import Kernel, registry
+from discreet.kernels.public_rows import PublicRows
+from discreet.memory.temperature import Goal
 from discreet.privacy import Neighbours, Privacy
 
 PerLayer = float | Sequence[float]
@@ -32,6 +37,9 @@ class CommonOptions(TypedDict, total=False):
     scale: PerLayer | None
     kernel: str | Kernel
     eps_s: float
+    features: int | None
+    goal: str
+    public_rows: Array
     tau: PerLayer | None
     group_rows: float
 
@@ -58,9 +66,17 @@ class Options:
         scale: logit = scale·⟨query, key⟩, fixed for ever; None for what `plan` recommends, which
             needs `rows_hint`.
         rows_hint: a public, rounded number of rows. Never computed from the data under
-            "add_remove".
-        kernel: "auto", "minimax", "fourier", "taylor", or a kernel from `discreet.kernels`.
+            "add_remove". With it as many random features are taken as the noise deserves.
+        kernel: "auto", "minimax", "fourier", "taylor", "landmarks", or a kernel from
+            `discreet.kernels`.
         eps_s: relative error of exp that "auto" asks of a polynomial.
+        features: the most features that may be taken; None for 4,096 of a polynomial, 16,384
+            random ones and 512 landmarks.
+        goal: what answers are for: "rank" (votes, classes) or "average" (the numbers themselves).
+            The recommended scale follows from it.
+        public_rows: rows that look like the private keys, and that anybody may see, shape (n, d);
+            or a list with one such array for each layer. "auto" makes landmarks of them where
+            they do better than random features; they become part of the release.
         tau: weight of the denominator; None for value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
     """
@@ -75,6 +91,9 @@ class Options:
     rows_hint: int | None = None
     kernel: str | Kernel = registry.AUTO
     eps_s: float = 0.05
+    features: int | None = None
+    goal: str = Goal.RANK
+    public_rows: Array = field(default=None, repr=False)
     tau: PerLayer | None = None
     group_rows: float = 1.0
 
@@ -84,6 +103,8 @@ class Options:
             "delta": _validate.real("delta", self.delta, above=0, below=1),
             "neighbours": Neighbours.parse(self.neighbours),
             "eps_s": _validate.real("eps_s", self.eps_s, above=0, below=1),
+            "goal": Goal.parse(self.goal),
+            "public_rows": _public(self.public_rows),
             "group_rows": _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6),
         }
         for name in ("key_norm", "query_norm", "value_norm"):
@@ -95,6 +116,10 @@ class Options:
         if self.rows_hint is not None:
             checked["rows_hint"] = _validate.whole(
                 "rows_hint", self.rows_hint, at_least=1, at_most=2**40
+            )
+        if self.features is not None:
+            checked["features"] = _validate.whole(
+                "features", self.features, at_least=2, at_most=2**22
             )
         if not isinstance(self.kernel, str):
             registry.check_registered(self.kernel)
@@ -116,6 +141,17 @@ class Options:
         if len(value) != layers:
             raise InvalidInput(f"Expected {name} to be one number, or one for each layer.")
         return value[layer]
+
+    def public_rows_of(self, layer: int, layers: int, *, dim: int) -> PublicRows | None:
+        """Return the public rows that one of so many layers has: the same for all, or its own."""
+        rows: PublicRows | tuple[PublicRows | None, ...] | None = self.public_rows
+        if isinstance(rows, tuple):
+            if len(rows) != layers:
+                raise InvalidInput("Expected public_rows to be one array, or one for each layer.")
+            rows = rows[layer]
+        if rows is not None and rows.dim != dim:
+            _validate.reject("public_rows", rows.rows.shape, f"as wide as keys are, {dim}")
+        return rows
 
     def warn_if_nobody_is_protected(self) -> None:
         """Warn of public numbers that make the promise an empty one."""
@@ -161,6 +197,18 @@ def shows_options(*, without: str | None = None) -> Callable[[Function], Functio
         return function
 
     return show
+
+
+def _public(rows: Array) -> PublicRows | tuple[PublicRows | None, ...] | None:
+    """Return public rows, checked: of all layers, or of each."""
+    if rows is None or isinstance(rows, PublicRows):
+        return rows
+    if isinstance(rows, (list, tuple)) and all(np.ndim(each) in {0, 2} for each in rows):
+        return tuple(
+            each if each is None or isinstance(each, PublicRows) else PublicRows(each)
+            for each in rows
+        )
+    return PublicRows(rows)
 
 
 def _numbers(name: str, value: Any, limits: dict[str, float]) -> Any:  # noqa: ANN401

@@ -6,12 +6,11 @@ from typing import Unpack
 
 from discreet import _validate
 from discreet.kernels import Kernel, registry
-from discreet.kernels.sphere import answer_length
 from discreet.memory.layout import Layout
 from discreet.memory.options import CommonOptions, Options, shows_options
-from discreet.memory.reader import WITHIN
+from discreet.memory.prediction import Prediction
 from discreet.memory.settings import CLEAR, Settings, Shape, Unit, settle
-from discreet.memory.temperature import Spread, usual_directions
+from discreet.memory.temperature import Goal, Sample
 from discreet.privacy import rounded_up
 
 
@@ -19,12 +18,14 @@ from discreet.privacy import rounded_up
 class Plan:
     """Predictions for one memory. `str(plan)` is a page for people.
 
+    Standard errors and the signal are those of one number of an answer (`Prediction`), right within
+    a factor of two or three for most data: `docs/errors.md`.
+
     Attributes:
         rows: the public number of rows that it is planned for.
+        goal: what answers are for.
         scale: the one that was asked for, or recommended.
-        recommended_scale: the sharpest at which answers can be ranked (`Spread.clearness`); half of
-            it has far less error.
-        spread: the rows that stand in for the private ones.
+        recommended_scale: the best for the goal, with this kernel.
         kernel: the feature map.
         kernel_reason: why it was chosen.
         tau: weight of the denominator.
@@ -33,10 +34,7 @@ class Plan:
         numerator_stderr: standard error of each entry of AV at a query of length `query_norm`.
         denominator_stderr: of D.
         rows_needed: rows at the largest logit for D to be five standard errors: fewer are noise.
-        stderr: standard error of each number of an answer if rows are spread evenly in as many
-            directions as is usual (`temperature.usual_directions`).
-        kernel_stderr: what the kernel's own error adds to it.
-        worst_stderr: both, if rows are spread evenly in all d directions; at least the usual.
+        prediction: signal and errors for rows that are centred, or like the public rows.
         state_bytes: size of the state.
         build_flops: floating-point operations of the build.
         warning: what is wrong with the temperature, if anything.
@@ -45,9 +43,9 @@ class Plan:
     rows: int
     epsilon: float
     delta: float
+    goal: Goal
     scale: float
     recommended_scale: float
-    spread: Spread
     kernel: Kernel
     kernel_reason: str
     tau: float
@@ -56,28 +54,47 @@ class Plan:
     numerator_stderr: float
     denominator_stderr: float
     rows_needed: float
-    stderr: float
-    kernel_stderr: float
-    worst_stderr: float
+    prediction: Prediction
     state_bytes: int
     build_flops: float
     warning: str | None
 
-    def stderr_if(self, *, attended: float) -> float:
-        """Return the standard error of an answer that so many rows at the largest logit make up.
+    @property
+    def signal(self) -> float:
+        """How much answers differ from query to query where keys tell values apart: at best."""
+        return self.prediction.signal
 
-        If they agree, so that the answer is as long as values are, and its numbers are alike; the
-        other rows come in clusters as large.
+    @property
+    def noise_stderr(self) -> float:
+        """The part of `stderr` that the noise makes."""
+        return self.prediction.noise_stderr
+
+    @property
+    def kernel_stderr(self) -> float:
+        """The part of `stderr` that the kernel makes."""
+        return self.prediction.kernel_stderr
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of each number of an answer, noise and kernel."""
+        return self.prediction.stderr
+
+    @property
+    def doubled_stderr(self) -> float:
+        """The same with twice as many random features."""
+        return self.prediction.doubled_stderr
+
+    def stderr_if(self, *, attended: float) -> float:
+        """Return the standard error of an answer that so many rows make up, all else told nothing.
+
+        If they are as near as rows can be and agree, so that the answer is as long as values are,
+        and its numbers are alike.
 
         Args:
             attended: a number of rows, for instance a tenth of all.
         """
         attended = _validate.real("attended", attended, above=0)
-        number = self.value_norm / math.sqrt(self.value_dim)
-        noise = self.numerator_stderr / math.exp(self.kernel.largest_logit)
-        noise *= math.hypot(1, number / self.tau)
-        of_kernel = self.spread.sum_error(self.kernel.weight_error, attended)
-        return math.hypot(noise, of_kernel * number) / attended
+        return min(self.prediction.spread.error_of(attended), 1.0) * self.value_norm
 
     def __str__(self) -> str:
         facts = [
@@ -88,15 +105,18 @@ class Plan:
                     f"δ = {rounded_up(self.delta)}"
                 ),
             ),
+            ("verdict", self.verdict),
+            ("advice", self.advice),
             (
                 "scale",
                 (
-                    f"{self.scale:.4g} (recommended: {self.recommended_scale:.4g}, to rank by; "
-                    "half of it has far less error)"
+                    f"{self.scale:.4g} (recommended: {self.recommended_scale:.4g}, for "
+                    f"goal={str(self.goal)!r}: {_MEANING[self.goal]})"
                 ),
             ),
             ("kernel", f"{self.kernel.describe()}: {self.kernel_reason}"),
             ("kernel error", f"{self.kernel.error:.3g} {self.kernel.error_meaning}"),
+            ("features", f"{self.kernel.features:,}; {self.prediction.of_more_features}"),
             (
                 "noise",
                 (
@@ -110,7 +130,6 @@ class Plan:
             ),
             ("state", f"{self.state_bytes:,} bytes, whatever the number of rows"),
             ("build", f"{self.build_flops / 1e9:,.3g} billion operations"),
-            ("verdict", self.verdict),
         ]
         if self.warning:
             facts.append(("warning", self.warning))
@@ -118,21 +137,34 @@ class Plan:
 
     @property
     def verdict(self) -> str:
-        """What the figures come to, in a sentence."""
-        usual, worst, matched = (
-            f"±{WITHIN * error:.2g}"
-            for error in (
-                math.hypot(self.stderr, self.kernel_stderr),
-                self.worst_stderr,
-                self.stderr_if(attended=self.rows / 10),
+        """What the figures come to, in a sentence or two."""
+        return self.prediction.verdict
+
+    @property
+    def advice(self) -> str:
+        """What limits the answers, and what to change."""
+        said = self.prediction
+        if self.scale > 1.2 * self.recommended_scale and said.signal_to_error < 2:
+            return f"the temperature limits it: scale={self.recommended_scale:.3g} would do better."
+        if said.kernel_stderr > said.noise_stderr:
+            more = f"allow more features (features={2 * self.kernel.features})"
+            if said.spread.sample is None:
+                more += ", or give public_rows"
+            if not self.kernel.weight_error:
+                more = "ask for a smaller eps_s"
+            return f"the kernel limits it: {more}; more rows or a larger ε do not help against it."
+        if said.signal_to_error < 1:
+            return (
+                "the noise limits it, and answers will be mostly noise: more rows, a larger ε, or "
+                "fewer and wider classes of values."
             )
-        )
-        return (
-            f"If rows vary in up to {usual_directions(self.kernel.dim):.0f} directions, each "
-            f"number of an answer will be within {usual} of exact attention, 95% of the time; if "
-            f"they are spread over all of space, within {worst}; where a tenth of all rows match "
-            f"a query, within {matched}. (Values are at most {self.value_norm:g} long.)"
-        )
+        return "the noise limits it: twice the rows, or twice the ε, would halve it."
+
+
+_MEANING = {
+    Goal.RANK: "votes and classes; goal='average' is as soft or softer, with less error",
+    Goal.AVERAGE: "numbers; goal='rank' is as sharp or sharper, for votes and classes",
+}
 
 
 @shows_options(without="rows_hint")
@@ -160,34 +192,34 @@ def plan(
     settings = settle([shape], wanted, unit=Unit.RECORD if by_record else Unit.ROW)
     automatic = wanted.kernel == registry.AUTO
     reason = settings.layouts[0].kernel.why_offered(wanted.eps_s) if automatic else "as asked"
-    return _predict(rows, settings, reason)
+    public_rows = wanted.public_rows_of(0, 1, dim=key_dim)
+    sample = None
+    if public_rows is not None:
+        sample = Sample.of(public_rows.mixed / settings.layouts[0].kernel.key_norm)
+    asked = wanted.scale is not None or isinstance(wanted.kernel, Kernel)
+    goal = Goal.parse(wanted.goal)
+    return _predict(rows, settings, reason, goal=goal, sample=sample, asked=asked)
 
 
-def _predict(rows: int, settings: Settings, reason: str) -> Plan:
+def _predict(
+    rows: int, settings: Settings, reason: str, *, goal: Goal, sample: Sample | None, asked: bool
+) -> Plan:
+    """Return the plan; `asked` is whether the scale was asked for, and not recommended."""
     layout = settings.layouts[0]
     kernel = layout.kernel
-    logit = kernel.largest_logit
     numerator = settings.sigma(layout) * layout.real_unit * kernel.bound
-    spread = Spread(
-        rows=rows,
-        dim=kernel.dim,
-        value_dim=layout.value_dim,
-        tau=layout.tau / layout.value_norm,
-        multiplier=settings.crude_multiplier,
-        **({"weight_error": kernel.weight_error} if kernel.weight_error else {}),
-    )
-    best = spread.recommended_scale(kernel.key_norm * kernel.query_norm)
-    noise = numerator / math.exp(logit)
-    usual, worst = (
-        _errors(spread, layout, noise, dim) for dim in (usual_directions(kernel.dim), kernel.dim)
-    )
+    prediction = Prediction.of(layout, rows=rows, sigma=settings.sigma(layout), sample=sample)
+    best = kernel.scale
+    if asked:
+        best = prediction.spread.recommended_scale(kernel.key_norm * kernel.query_norm, goal)
+    rows_needed = CLEAR * numerator / math.exp(kernel.largest_logit) / layout.real_tau
     return Plan(
         rows=rows,
         epsilon=settings.privacy.epsilon,
         delta=settings.privacy.delta,
+        goal=goal,
         scale=kernel.scale,
         recommended_scale=best,
-        spread=spread,
         kernel=kernel,
         kernel_reason=reason,
         tau=layout.real_tau,
@@ -195,18 +227,12 @@ def _predict(rows: int, settings: Settings, reason: str) -> Plan:
         value_dim=layout.value_dim,
         numerator_stderr=numerator,
         denominator_stderr=numerator / layout.real_tau,
-        rows_needed=CLEAR * noise / layout.real_tau,
-        stderr=usual[0],
-        kernel_stderr=usual[1],
-        worst_stderr=max(math.hypot(*usual), math.hypot(*worst)),
+        rows_needed=rows_needed,
+        prediction=prediction,
         state_bytes=8 * math.prod(layout.shape),
         build_flops=_build_flops(rows, layout),
         warning=_warning(
-            spread,
-            kernel,
-            best=best,
-            rows_needed=CLEAR * noise / layout.real_tau,
-            delta=settings.privacy.delta,
+            prediction, best=best, rows_needed=rows_needed, delta=settings.privacy.delta
         ),
     )
 
@@ -216,39 +242,20 @@ def _build_flops(rows: int, layout: Layout) -> float:
     return rows * layout.head_count * (kernel.operations + 2.0 * kernel.features * layout.columns)
 
 
-def _errors(spread: Spread, layout: Layout, noise: float, dim: float) -> tuple[float, float]:
-    """Return the errors of a number of an answer, of the noise and of the kernel.
-
-    Args:
-        spread: rows spread evenly.
-        layout: of the state.
-        noise: of a numerator, over the largest weight.
-        dim: in how many directions they are spread.
-    """
-    kernel = layout.kernel
-    logit = kernel.largest_logit
-    mass, length = spread.mass(logit, dim), answer_length(logit, dim)
-    error = math.hypot(spread.sum_error(kernel.weight_error, mass) / mass, kernel.length_error(dim))
-    number = layout.value_norm / math.sqrt(layout.value_dim)
-    return noise / mass * spread.quotient(length), error * number
-
-
 def _warning(
-    spread: Spread, kernel: Kernel, *, best: float, rows_needed: float, delta: float
+    prediction: Prediction, *, best: float, rows_needed: float, delta: float
 ) -> str | None:
     """Return what is wrong with the temperature or the number of rows; None if nothing is."""
-    if delta * spread.rows >= 1:
+    rows, kernel = prediction.spread.rows, prediction.kernel
+    if delta * rows >= 1:
         return f"δ = {delta:g} is not below one over the number of rows: it protects nobody."
-    if rows_needed > spread.rows:
+    if rows_needed > rows:
         return (
-            f"{spread.rows:,} rows are too few at this ε and δ, at any temperature: answers will "
-            "be noise."
+            f"{rows:,} rows are too few at this ε and δ, at any temperature: answers will be noise."
         )
-    if kernel.scale <= best * 1.05:
+    if kernel.scale <= best * 1.2 or prediction.signal_to_error >= 1:
         return None
-    times = spread.clearness(kernel.largest_logit)
     return (
-        f"scale {kernel.scale:.4g} is too sharp for {spread.rows:,} rows, this ε and this kernel: "
-        f"an answer is {times:.2g} times as long as the error of each of its numbers. "
-        f"scale={best:.3g} would do."
+        f"scale {kernel.scale:.4g} is too sharp for {rows:,} rows, this ε and this kernel: answers "
+        f"differ by {prediction.signal_to_error:.2g} times their error. scale={best:.3g} would do."
     )

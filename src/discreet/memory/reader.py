@@ -17,6 +17,7 @@ from scipy import special
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
 from discreet.kernels import Kernel
+from discreet.kernels.base import Evidence
 from discreet.memory.layout import Layout
 from discreet.memory.queries import Queries
 from discreet.memory.release import Released
@@ -26,6 +27,15 @@ from discreet.noise import RoundedGaussian
 WITHIN = 1.96
 
 _FAR = 16.0
+
+# Quotients beyond this, in units of the length of values, are shortened before they are squared.
+_HUGE = 1e15
+
+# Errors beyond this, in units of the length of values, are not told apart.
+_FAR_OFF = 1e6
+
+# Less than this of a query's squared length, and blocks of landmarks know nothing of it.
+_LEAST_OWN = 1e-6
 
 # The number of rows is estimated from the noisy state; the truth is within this many standard
 # errors of it 399 times in 400.
@@ -102,23 +112,22 @@ class Reader:
         Noise and kernel together. `docs/errors.md` says where it comes from, and why it holds.
         """
         clipped, squared = self.kernel.clip_queries(rows)
-        blocks = self.kernel.read_blocks(clipped, arrays)
-        xp = namespace(rows)
-        inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
-        noise = self._noise_of(inside, den, squared, arrays)
-        if self.kernel.blocks > 1:
-            # No error is below that of the noise, which is known and not estimated.
-            error = xp.maximum(self._jackknife(blocks), noise)
-        else:
-            error = noise + self.certified
-        # Both the answer and the truth lie in the ball of values.
-        return inside, xp.minimum(error, xp.full_like(error, 2 * self.layout.value_norm / WITHIN))
+        match self.kernel.evidence:
+            case Evidence.DRAWS:
+                inside, error = self._by_draws(clipped, squared, arrays)
+            case Evidence.CERTIFICATE:
+                inside, noise = self._with_noise(clipped, squared, arrays)
+                error = noise + self.certified
+            case Evidence.RESIDUAL:
+                inside, error = self._by_residual(clipped, squared, arrays)
+        # No number of exact attention is longer than values are.
+        xp = namespace(inside)
+        most = (xp.abs(inside) + self.layout.value_norm) / WITHIN
+        return inside, xp.minimum(error, most)
 
     def answers_with_noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
         """Return the same answers, and the standard error of the noise in each number alone."""
-        clipped, squared = self.kernel.clip_queries(rows)
-        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
-        return inside, self._noise_of(inside, den, squared, arrays)
+        return self._with_noise(*self.kernel.clip_queries(rows), arrays)
 
     def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1)."""
@@ -127,8 +136,65 @@ class Reader:
 
     def noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return the standard error of each entry of AV, shape (heads, m, 1)."""
-        _, squared = self.kernel.clip_queries(rows)
-        return (self._noise(squared, arrays),)
+        return (self._noise(*self.kernel.clip_queries(rows), arrays),)
+
+    def _with_noise(
+        self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return answers, and the standard error of their noise."""
+        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
+        return inside, self._noise_of(inside, den, clipped, squared, arrays)
+
+    def _by_draws(
+        self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return answers, and their standard errors by a jackknife over blocks of draws."""
+        xp = namespace(clipped)
+        blocks = self.kernel.read_blocks(clipped, arrays)
+        inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
+        noise = self._noise_of(inside, den, clipped, squared, arrays)
+        # The noise is known, and not estimated; what blocks differ by beyond it is the kernel's.
+        norm = self.layout.value_norm
+        known = xp.minimum(noise / norm, xp.full_like(noise, _FAR_OFF)) ** 2
+        beyond = self._jackknife(blocks) - known
+        kernel = xp.maximum(beyond, xp.zeros_like(beyond)) * self.widening**2
+        return inside, xp.sqrt(known + kernel) * norm
+
+    def _by_residual(
+        self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return answers, and their standard errors by what blocks of landmarks alone know.
+
+        Leaving a block out moves an answer by what it alone adds. What no landmark spans counts for
+        as much in proportion; and for a query that is unlike the public rows, all rows might be
+        like it.
+        """
+        xp = namespace(clipped)
+        read = self.kernel.read_parts(clipped, squared, arrays)
+        inside, den = self._quotients(read.sums, squared, arrays)
+        norm = self.layout.value_norm
+        residual = xp.maximum(read.whole - read.covered, xp.zeros_like(read.whole))
+        missing = residual / xp.maximum(read.own, xp.full_like(read.own, _LEAST_OWN))
+        missing = xp.maximum(missing, xp.ones_like(missing))
+        apart = read.parts[..., :-1] - xp.expand_dims(inside, axis=1) * read.parts[..., -1:]
+        # In units of the length of values; far beyond it one error is as bad as another, and no
+        # square leaves float32.
+        far = xp.full_like(den, _FAR_OFF)
+        apart = xp.minimum(xp.abs(apart) / xp.expand_dims(den * norm, axis=1), far[:, None])
+        noise = xp.minimum(self.deviation * self.kernel.bound / norm / den, far)
+        noise = noise * self._quotient_factor(inside, noise * norm * xp.sqrt(read.covered))
+        # The parts have noise of their own, which is known.
+        kernel = xp.sum(apart * apart, axis=1) - noise * noise * read.own
+        kernel = xp.sqrt(xp.maximum(kernel, xp.zeros_like(kernel))) * missing
+        squares = noise * noise * read.covered + kernel * kernel
+        # As many rows as there may be, all like the query: `most` has e^t in it.
+        beyond = xp.maximum(residual - read.usual, xp.zeros_like(residual))
+        rows = arrays["most"] / xp.maximum(den, arrays["most"] * (1 / _FAR_OFF))
+        error = xp.sqrt(squares) + beyond * rows
+        # A denominator that is too large by its noise makes the error look too small.
+        shown = self.deviation * self.kernel.bound / self.layout.real_tau / den
+        room = 1 - shown * xp.sqrt(read.covered)
+        return inside, error * norm / xp.maximum(room, xp.full_like(room, 0.25))
 
     def _quotients(
         self, sums: Array, squared: Array, arrays: Mapping[str, Array]
@@ -147,39 +213,59 @@ class Reader:
         out = sums[..., :-1] / den
         norm = self.layout.value_norm
         relative = out if norm == 1 else out * (1 / norm)
+        # To a size whose square is finite, in float32 too; by one, almost always.
+        top = xp.max(xp.abs(relative), axis=-1, keepdims=True) * (1 / _HUGE)
+        shrink = xp.maximum(top, xp.ones_like(top))
+        out, relative = out / shrink, relative / shrink
         length = xp.sum(relative * relative, axis=-1, keepdims=True)
         return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den
 
     def _jackknife(self, blocks: Array) -> Array:
-        """Return how much quotients differ when one block of features is left out, as a stderr.
+        """Return how much quotients differ when one block of features is left out, as a variance.
 
-        The quotients are not clamped as answers are: where a denominator is noise, they fly apart,
-        and the error is wide instead of wrong.
+        In units of the length of values. The quotients are not clamped as answers are: where a
+        denominator is noise, they fly apart, and the error is wide instead of wrong.
 
         Args:
             blocks: sums of each, shape (heads, blocks, m, c).
         """
         xp, count = namespace(blocks), self.kernel.blocks
         others = xp.sum(blocks, axis=1, keepdims=True) - blocks
-        den = others[..., -1:]
+        den = others[..., -1:] * self.layout.value_norm
         without = others[..., :-1] / xp.where(den == 0, xp.ones_like(den), den)
         # Far outside the ball of values one quotient is as wrong as another.
-        far = xp.full_like(without, _FAR * self.layout.value_norm)
+        far = xp.full_like(without, _FAR)
         without = xp.minimum(xp.maximum(without, -far), far)
         apart = without - xp.mean(without, axis=1, keepdims=True)
-        variance = xp.sum(apart * apart, axis=1) * ((count - 1) / count)
-        return xp.sqrt(variance) * self.widening
+        return xp.sum(apart * apart, axis=1) * ((count - 1) / count)
 
     def _noise_of(
-        self, inside: Array, den: Array, squared: Array, arrays: Mapping[str, Array]
+        self,
+        inside: Array,
+        den: Array,
+        clipped: Array,
+        squared: Array,
+        arrays: Mapping[str, Array],
     ) -> Array:
         """Return the standard error of the noise in answers."""
-        noise = self._noise(squared, arrays) / self._factor(squared) / den
-        return noise * namespace(inside).sqrt(1 + (inside / self.layout.real_tau) ** 2)
+        numerator = self._noise(clipped, squared, arrays) / self._factor(squared) / den
+        return numerator * self._quotient_factor(inside, numerator)
 
-    def _noise(self, squared: Array, arrays: Mapping[str, Array]) -> Array:
+    def _quotient_factor(self, inside: Array, numerator: Array) -> Array:
+        """Return how much more noise an answer has than its numerator, over its denominator.
+
+        √(1 + o²/τ²). An answer's square is larger than the truth's, by the variance of its noise:
+        that is taken out.
+        """
+        xp, norm = namespace(inside), self.layout.value_norm
+        own = xp.minimum(numerator / norm, xp.full_like(numerator, _FAR_OFF))
+        squares = (inside / norm) ** 2 - own * own
+        true = xp.maximum(squares, xp.zeros_like(squares))
+        return xp.sqrt(1 + true / (self.layout.real_tau / norm) ** 2)
+
+    def _noise(self, clipped: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:
         """Return the standard error of a numerator: σ·‖φ(q)‖."""
-        return self.kernel.query_norms(squared, arrays) * self.deviation
+        return self.kernel.query_norms(clipped, squared, arrays) * self.deviation
 
     def _factor(self, squared: Array) -> Array:
         """Return what `Kernel.read` leaves out: e^(s·exponent) for squared lengths s."""
@@ -207,6 +293,7 @@ def _mass(
         return rows, rows
     origin = np.zeros((layout.head_count, 1, kernel.dim))
     estimate = kernel.read(origin, arrays)[:, 0, -1]
-    noise = kernel.query_norms(np.zeros(layout.head_count), arrays) * deviation
-    margin = _CERTAIN * noise / layout.real_tau
+    length = np.zeros((layout.head_count, 1, 1))
+    noise = np.broadcast_to(kernel.query_norms(origin, length, arrays), length.shape)[:, 0, 0]
+    margin = _CERTAIN * noise * deviation / layout.real_tau
     return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)

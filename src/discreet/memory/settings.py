@@ -7,7 +7,7 @@ sees a row, or how many there are: a builder who needs a size gives a public `ro
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -15,11 +15,13 @@ from functools import cached_property
 from discreet import _validate, accounting
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
-from discreet.kernels import Kernel, registry
-from discreet.kernels.base import Wanted
-from discreet.memory.layout import Layout, default_tau
+from discreet.kernels import Kernel
+from discreet.kernels.base import check_logit
+from discreet.kernels.fourier import FREQUENCIES, random_error
+from discreet.memory.choosing import Request, choose
+from discreet.memory.layout import Layout, check_tau, default_tau
 from discreet.memory.options import Options
-from discreet.memory.temperature import Spread
+from discreet.memory.temperature import Goal, Sample, Spread
 from discreet.noise import Entropy, RoundedGaussian
 from discreet.noise.law import LARGEST_SCALE
 from discreet.privacy import Guarantee, Neighbours, Privacy
@@ -169,8 +171,9 @@ class Settings:
     def digest(self) -> str:
         """A hash of every public number, arrays of kernels included.
 
-        Partials with other hashes do not merge. A minimax polynomial is found by linear algebra,
-        which may differ in a last bit on another kind of processor, and then so does this.
+        Partials with other hashes do not merge. Minimax polynomials and landmarks are found by
+        linear algebra, which may differ in a last bit on another kind of processor, and then so
+        does this: give all machines one kernel.
         """
         layouts = [layout.parameters() for layout in self.layouts]
         facts = {
@@ -192,7 +195,7 @@ def settle(shapes: Sequence[Shape], options: Options, *, unit: Unit = Unit.ROW) 
     """Return the settings of a build. The same options and shapes always give the same settings."""
     heads = sum(math.prod(shape.heads) for shape in shapes)
     multiplier = crude_multiplier(options.privacy, heads, options.group_rows)
-    known: dict[Wanted, Kernel] = {}  # layers that want the same share one kernel, and its memory
+    known: dict[Hashable, Kernel] = {}  # layers that want the same share one kernel, and its memory
     layouts = tuple(
         _layout(shape, options, (index, len(shapes)), multiplier, known)
         for index, shape in enumerate(shapes)
@@ -211,7 +214,7 @@ def _layout(
     options: Options,
     layer: tuple[int, int],
     multiplier: float,
-    known: dict[Wanted, Kernel],
+    known: dict[Hashable, Kernel],
 ) -> Layout:
     """Return the layout of one of so many layers, with a kernel that is known if it can be."""
     key_norm, query_norm, value_norm = (
@@ -228,25 +231,33 @@ def _layout(
         given = {"scale": scale, "key_norm": key_norm, "query_norm": query_norm}
         _check_kernel(kernel, shape, given)
     else:
-        if scale is None:
-            spread = Spread(
-                rows=_rows_for_scale(options),
+        if scale is not None:
+            check_logit(scale * key_norm * query_norm)
+        check_tau(tau, value_norm)
+        public_rows = options.public_rows_of(*layer, dim=shape.key_dim)
+        norms = (key_norm, query_norm, value_norm)
+        same = (shape.key_dim, shape.value_dim, scale, tau, norms, public_rows)
+        if same not in known:
+            request = Request(
+                name=kernel,
                 dim=shape.key_dim,
-                value_dim=shape.value_dim,
-                tau=tau / value_norm,
-                multiplier=multiplier,
+                scale=scale,
+                key_norm=key_norm,
+                query_norm=query_norm,
+                eps_s=options.eps_s,
+                features=options.features,
+                goal=Goal.parse(options.goal),
+                public_rows=public_rows,
+                spread=spread_of(
+                    options.rows_hint,
+                    shape,
+                    tau=tau / value_norm,
+                    multiplier=multiplier,
+                    sample=None if public_rows is None else Sample.of(public_rows.mixed / key_norm),
+                ),
             )
-            scale = spread.recommended_scale(key_norm * query_norm)
-        wanted = Wanted(
-            dim=shape.key_dim,
-            scale=scale,
-            key_norm=key_norm,
-            query_norm=query_norm,
-            eps_s=options.eps_s,
-        )
-        if wanted not in known:
-            known[wanted] = registry.choose(kernel, wanted)
-        kernel = known[wanted]
+            known[same] = choose(request)
+        kernel = known[same]
     return Layout(
         kernel=kernel,
         heads=shape.heads,
@@ -257,13 +268,21 @@ def _layout(
     )
 
 
-def _rows_for_scale(options: Options) -> int:
-    if options.rows_hint is None:
-        raise InvalidInput(
-            "Expected scale=None to come with rows_hint, a public (rounded) number of "
-            "rows; or give a scale."
-        )
-    return options.rows_hint
+def spread_of(
+    rows: int | None, shape: Shape, *, tau: float, multiplier: float, sample: Sample | None
+) -> Spread | None:
+    """Return what answers will be like with the usual random features; None without a number."""
+    if rows is None:
+        return None
+    return Spread(
+        rows=rows,
+        dim=shape.key_dim,
+        value_dim=shape.value_dim,
+        tau=tau,
+        multiplier=multiplier,
+        weight_error=random_error(FREQUENCIES),
+        sample=sample,
+    )
 
 
 def _check_kernel(kernel: Kernel, shape: Shape, given: dict[str, float | None]) -> None:

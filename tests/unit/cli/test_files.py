@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet.cli import app
+from discreet.kernels import Landmarks
 from discreet.memory import compare
 from discreet.testing import Silent
 
@@ -132,6 +133,46 @@ def test_plan_as_a_page_and_as_json():
             scale=each["scale"],
         )
         assert each["stderr"] == same.stderr
+
+
+def test_public_rows_make_landmarks_and_bad_ones_are_refused(folder):
+    public = unit_rows(400, 5, seed=9)
+    np.save("public.npy", public)
+    done = build("--public", "public.npy", "--kernel", "landmarks")
+    assert done.exit_code == 0, done.output
+    memory = discreet.load("memory.safetensors")
+    assert memory.kernel == Landmarks(public, scale=1.5, key_norm=1.0, query_norm=1.0)
+    assert "landmarks from public rows" in run("card", "memory.safetensors").output
+    np.save("narrow.npy", public[:, :3])
+    os.remove("memory.safetensors")
+    before = sorted(os.listdir(folder))
+    assert_refused(build("--public", "narrow.npy"), folder, before)
+    assert_refused(build("--public", "absent.npy"), folder, before)
+    assert_refused(build("--kernel", "landmarks"), folder, before)
+
+
+def test_plan_takes_features_a_goal_and_public_rows(folder):
+    np.save("public.npy", unit_rows(400, 12, seed=9))
+    arguments = [
+        "plan",
+        "--rows",
+        "900000",
+        "--key-dim",
+        "12",
+        "--value-dim",
+        "8",
+        *SPEND,
+        "--json",
+    ]
+    soft = json.loads(run(*arguments, "--goal", "average").output)
+    assert soft["goal"] == "average"
+    few = json.loads(run(*arguments, "--features", "3000").output)
+    assert few["features"] == 3000
+    assert few["kernel_stderr"] > soft["kernel_stderr"]
+    known = json.loads(run(*arguments, "--public", "public.npy").output)
+    assert "public ones" in known["verdict"]
+    assert run(*arguments, "--goal", "mean").exit_code == 2
+    assert run(*arguments, "--features", "0").exit_code == 2
 
 
 def test_a_file_is_replaced_only_by_force(folder):

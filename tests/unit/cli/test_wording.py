@@ -7,7 +7,7 @@ from data import unit_rows
 from typer.testing import CliRunner
 
 from discreet.cli import app
-from discreet.cli.wording import Typed, in_options
+from discreet.cli.wording import Typed, in_flags, in_options
 
 RUNNER = CliRunner()
 SPEND = ["--epsilon", "1", "--delta", "1e-6"]
@@ -152,3 +152,14 @@ def commands(group):
 def test_every_command_speaks_so():
     kinds = {type(each).__name__ for each in commands(typer.main.get_command(app))}
     assert kinds == {"Command"}
+
+
+def test_advice_of_a_plan_names_flags():
+    said = (
+        "allow more features (features=4096), or give public_rows; scale=2.5 would do; goal='rank'"
+    )
+    wanted = (
+        "allow more features (--features 4096), or give --public; --scale 2.5 would do; --goal rank"
+    )
+    assert in_flags(said) == wanted
+    assert in_flags("exp(scale*key_norm) at eps_s = 0.05") == "exp(scale*key_norm) at eps_s = 0.05"

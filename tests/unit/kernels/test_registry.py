@@ -55,7 +55,7 @@ def test_a_file_of_an_unknown_kind_is_refused():
 
 def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():
     names = [kind.kind for kind in registry.KINDS]
-    assert sorted(names) == sorted(set(names)) == ["fourier", "minimax", "taylor"]
+    assert sorted(names) == sorted(set(names)) == ["fourier", "landmarks", "minimax", "taylor"]
     with pytest.raises(InvalidInput, match=r"auto.*minimax.*fourier.*taylor"):
         registry.kind_named("rbf")
 

@@ -5,6 +5,7 @@ import pytest
 from data import unit_rows
 
 import discreet
+from discreet.kernels import Fourier
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 0.7, "delta": 1e-6}
@@ -67,3 +68,20 @@ def test_the_number_of_rows_is_there_only_where_it_is_public():
 
 def test_noise_for_tests_is_the_first_line():
     assert str(build(entropy=Silent()).card).startswith("NOT PRIVATE")
+
+
+def test_a_public_number_of_no_rows_predicts_nothing_and_is_saved(tmp_path):
+    kernel = Fourier(3, frequencies=8, scale=1.0, key_norm=1.0, query_norm=1.0)
+    builder = discreet.Builder(epsilon=1.0, delta=1e-5, kernel=kernel, neighbours="replace")
+    builder.add(np.zeros((0, 3)), np.zeros((0, 3)))
+    [memory] = builder.release()
+    memory.save(tmp_path / "memory.safetensors")
+    assert "prediction" not in str(memory.card)
+
+
+def test_with_a_hint_the_card_says_what_the_plan_said():
+    rows = unit_rows(20, 3)
+    memory = discreet.build(rows, rows, epsilon=1.0, delta=1e-6, rows_hint=5_000)
+    plan = discreet.plan(rows=5_000, key_dim=3, value_dim=3, epsilon=1.0, delta=1e-6)
+    assert plan.verdict in str(memory.card)
+    assert memory.card.to_dict()["predicted_stderr"] == pytest.approx(plan.stderr)

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from data import unit_rows
+from kernel_contract import landmarks
 from safetensors import numpy as safetensors
 from safetensors import safe_open
 
@@ -24,6 +25,7 @@ KERNELS = {
     "taylor": Taylor(3, degree=2, **BOUNDS),
     "minimax": Minimax(3, degree=2, **BOUNDS),
     "fourier": Fourier(3, frequencies=16, **BOUNDS),
+    "landmarks": landmarks(3, **BOUNDS),
 }
 
 

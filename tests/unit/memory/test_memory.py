@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from data import unit_rows
+from kernel_contract import landmarks
 
 import discreet
 from discreet import InvalidInput
@@ -28,6 +29,7 @@ KERNELS = {
     "fourier": Fourier(6, frequencies=4096, **BOUNDS),
     "taylor": Taylor(6, degree=6, **BOUNDS),
     "minimax": Minimax(6, degree=5, **BOUNDS),
+    "landmarks": landmarks(6, rank=120, **BOUNDS),
 }
 
 
@@ -174,9 +176,11 @@ def test_denominators_stay_within_what_n_rows_can_give(kernel):
     assert bounds == pytest.approx([800 * math.exp(-1), 800 * math.exp(1)], rel=1e-12)
     out, stderr = memory.attend(QUERIES), memory.noise_stderr(QUERIES)
     noise, _ = memory.sums_stderr(QUERIES)
-    used = noise[:, None] * np.sqrt(1 + (out / memory.released.layout.real_tau) ** 2) / stderr
     bounds[1] *= math.exp(memory.kernel.query_exponent)  # of Fourier's, the upper is looser
-    np.testing.assert_allclose(used[:, 0], np.clip(den, *bounds), rtol=1e-9)
+    numerator = (noise / np.clip(den, *bounds))[:, None]
+    true = np.maximum(out**2 - numerator**2, 0)  # an answer's square, less that of its noise
+    expected = numerator * np.sqrt(1 + true / memory.released.layout.real_tau**2)
+    np.testing.assert_allclose(stderr, expected, rtol=1e-9)
 
 
 def test_no_rows_at_all_is_an_answer():

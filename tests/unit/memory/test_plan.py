@@ -12,7 +12,7 @@ from discreet.kernels import Fourier
 from discreet.kernels.sphere import answer_length, log_mean_weight
 from discreet.memory import oracle
 from discreet.memory.settings import default_tau
-from discreet.memory.temperature import Spread, usual_directions
+from discreet.memory.temperature import Goal, Sample, Spread
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -60,10 +60,8 @@ def test_the_predicted_error_of_evenly_spread_rows_is_met(scale):
     lengths = np.linalg.norm(quiet, axis=1)
     assert lengths.mean() == pytest.approx(answer_length(scale, 8), rel=0.07)
     errors = [discreet.build(keys, keys, **options).attend(queries) - quiet for _ in range(12)]
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(plan.stderr, rel=0.15)
-    assert plan.worst_stderr == math.hypot(plan.stderr, plan.kernel_stderr)
-    wide = discreet.plan(rows=20_000, key_dim=32, value_dim=8, **SPEND, scale=scale)
-    assert wide.stderr < wide.worst_stderr
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(plan.noise_stderr, rel=0.15)
+    assert plan.stderr == math.hypot(plan.noise_stderr, plan.kernel_stderr)
 
 
 def test_the_predicted_error_where_rows_match_and_agree_is_met():
@@ -77,45 +75,111 @@ def test_the_predicted_error_where_rows_match_and_agree_is_met():
     assert np.std(errors) == pytest.approx(expected, rel=0.2)
 
 
-def test_at_the_recommended_scale_answers_are_clear_of_their_error():
-    plan = discreet.plan(**SHAPE, **SPEND)
-    length = answer_length(plan.scale, usual_directions(SHAPE["key_dim"]))
-    from_noise = length / plan.stderr
-    kernel = plan.kernel_stderr * math.sqrt(8)  # of whole vectors
-    assert from_noise > 1.4
-    assert length / math.hypot(plan.stderr, kernel) > 1.4  # without clusters
-    assert plan.spread.clearness(plan.scale) == pytest.approx(1.4, rel=0.01)
-    quiet = discreet.plan(**SHAPE | {"rows": 10}, **SPEND)  # too few for any temperature
-    assert 0.5 < quiet.scale < 2
+def test_with_too_few_rows_nothing_helps_and_the_plan_says_so():
+    quiet = discreet.plan(**SHAPE | {"rows": 10}, **SPEND)
+    assert quiet.scale < 2
     assert "too few at this ε" in quiet.warning
+    assert quiet.prediction.signal_to_error < 0.3
+    assert "mostly noise" in quiet.advice
 
 
-def test_the_recommended_scale_is_where_the_formula_says():
-    spread = Spread(rows=1_000, dim=4, value_dim=1, tau=0.25, multiplier=4.0)
-    logit = spread.recommended_scale(0.5) * 0.5
-    cosines = np.cos(np.linspace(0, math.pi, 200_001)[1:-1])
-    weights = np.exp(logit * cosines) * (1 - cosines**2)  # of a sphere in four dimensions
-    length = np.sum(weights * cosines) / np.sum(weights)
-    mass = 1_000 * np.sum(weights) / np.sum(1 - cosines**2) / math.exp(logit)
-    noise = 4.0 * math.hypot(1, 0.25) / mass * math.hypot(1, length / 0.25)
-    fourier = math.sqrt(1_000 * (1 + max(mass, 50)) / 2048) / mass
-    assert length == pytest.approx(1.4 * math.hypot(noise, fourier), rel=0.02)
+@pytest.mark.parametrize("goal", list(Goal))
+def test_the_recommended_scale_has_the_least_risk(goal):
+    spread = Spread(
+        rows=1_000, dim=4, value_dim=1, tau=0.25, multiplier=4.0, weight_error=2048**-0.5
+    )
+    logit = spread.recommended_scale(0.5, goal) * 0.5
+    near = [spread.risk(times * logit, goal) for times in (0.8, 0.9, 1.0, 1.1, 1.25)]
+    assert min(near) == near[2]
+    assert spread.recommended_scale(5.0, goal) == pytest.approx(logit / 5, rel=0.01)
 
 
-@pytest.mark.parametrize(("rows", "scale"), [(300, 3.0), (3_000, 3.0), (3_000, 8.0)])
+@pytest.mark.parametrize("rows", [4_000, 6_000, 8_000])
+def test_no_scale_is_recommended_at_which_errors_hide_the_answers(rows):
+    shape = {"rows": rows, "key_dim": 300, "value_dim": 2, "epsilon": 0.7, "delta": 1e-6}
+    plan = discreet.plan(**shape)
+    assert plan.prediction.signal_to_error >= 0.79
+    sharper = discreet.plan(**shape, scale=1.5 * plan.scale)
+    assert sharper.prediction.signal_to_error < max(0.8, plan.prediction.signal_to_error)
+
+
+def test_where_errors_hide_all_answers_the_clearest_scale_is_recommended():
+    spread = Spread(
+        rows=100, dim=300, value_dim=2, tau=0.2, multiplier=4.0, weight_error=2048**-0.5
+    )
+    logit = spread.recommended_scale(1.0, Goal.RANK)
+    at = [spread.signal(times * logit) / spread.error(times * logit) for times in (0.7, 1.0, 1.4)]
+    assert max(at) == at[1] < 0.8
+
+
+def test_answers_to_rank_by_are_sharper_than_numbers():
+    rank, average = (discreet.plan(**SHAPE, **SPEND, goal=goal) for goal in ("rank", "average"))
+    assert rank.scale > average.scale
+    assert rank.stderr > average.stderr
+    assert "votes" in str(rank)
+    assert "numbers" in str(average)
+    with pytest.raises(InvalidInput, match="goal"):
+        discreet.plan(**SHAPE, **SPEND, goal="mean")
+
+
+@pytest.mark.parametrize(("rows", "scale"), [(300, 3.0), (3_000, 3.0), (3_000, 6.0)])
 def test_the_predicted_error_of_fourier_features_is_met(rows, scale):
-    """Of denominators, over frequencies that are drawn anew."""
-    keys, query = unit_rows(rows, 12), unit_rows(1, 12, seed=1)
-    norms = {"scale": scale, "key_norm": 1.0, "query_norm": 1.0}
-    sums = []
-    for seed in range(60):
-        kernel = Fourier(12, frequencies=64, seed=seed, **norms)
-        quiet = discreet.build(keys, keys, kernel=kernel, scale=scale, entropy=Silent(), **SPEND)
-        sums.append(quiet.sums(query)[1][0])
-    options = {"rows": rows, "dim": 12, "value_dim": 1, "tau": 1.0, "multiplier": 1.0}
-    spread = Spread(**options, weight_error=kernel.error)
-    expected = spread.sum_error(kernel.weight_error, spread.mass(scale, 12)) * math.exp(scale)
-    assert np.std(sums) == pytest.approx(expected, rel=0.35)
+    """Of answers, over frequencies that are drawn anew; values are the keys themselves."""
+    keys, queries = unit_rows(rows, 8), unit_rows(50, 8, seed=1)
+    exact = oracle.attention(queries, keys, keys, scale=scale)
+    errors = []
+    for seed in range(20):
+        kernel = Fourier(8, frequencies=256, seed=seed, scale=scale, key_norm=1.0, query_norm=1.0)
+        quiet = discreet.build(keys, keys, kernel=kernel, entropy=Silent(), **SPEND)
+        errors.append(quiet.attend(queries) - exact)
+    plan = discreet.plan(rows=rows, key_dim=8, value_dim=8, kernel=kernel, **SPEND)
+    assert 0.5 < np.sqrt(np.mean(np.square(errors))) / plan.kernel_stderr < 1.5
+
+
+def in_common(count, dim, *, seed=0, common=0.6):
+    """Rows of length one whose inner products are `common` on average."""
+    rows = unit_rows(count, dim, seed=seed) * math.sqrt(1 - common)
+    middle = np.zeros(dim)
+    middle[0] = math.sqrt(common)
+    rows = rows + middle
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("common", [0.0, 0.5, 0.8])
+def test_public_rows_tell_what_rows_have_in_common(common):
+    rows = in_common(4_000, 20, common=common)
+    sample = Sample.of(in_common(400, 20, seed=1, common=common))
+    assert sample.common == pytest.approx(common, abs=0.03)
+    assert sample.square == pytest.approx(1)
+    mean_weight = np.mean(np.exp(5.0 * (rows[:2_000] @ rows[2_000:].T - 1)))
+    assert sample.nearness(5.0) == pytest.approx(mean_weight, rel=0.1)
+
+
+@pytest.mark.parametrize("common", [0.0, 0.6])
+def test_with_public_rows_the_noise_is_foretold(common):
+    keys, queries = in_common(5_000, 24, common=common), in_common(100, 24, seed=3, common=common)
+    values = np.sign(keys[:, 1:5]) / 2
+    options = {**SPEND, "scale": 4.0, "kernel": "fourier"}
+    plan = discreet.plan(
+        rows=5_000,
+        key_dim=24,
+        value_dim=4,
+        public_rows=in_common(300, 24, seed=9, common=common),
+        **options,
+    )
+    memory = discreet.build(keys, values, rows_hint=5_000, **options)
+    measured = np.sqrt(np.mean(memory.noise_stderr(queries) ** 2))
+    assert 0.6 < plan.noise_stderr / measured < 1.6
+    assert "public ones" in plan.verdict
+    tight = unit_rows(3, 24)[np.arange(5_000) % 3]
+    clustered = discreet.plan(
+        rows=5_000, key_dim=24, value_dim=4, public_rows=tight[:300], **options
+    )
+    memory = discreet.build(tight, values, rows_hint=5_000, **options)
+    measured = np.sqrt(np.mean(memory.noise_stderr(tight[:3]) ** 2))
+    assert 0.6 < clustered.noise_stderr / measured < 1.6
+    blind = discreet.plan(rows=5_000, key_dim=24, value_dim=4, **options)
+    assert "in common" in blind.verdict
 
 
 @pytest.mark.parametrize(("clusters", "scale"), [(4, 9.0), (10, 5.0), (30, 9.0)])
@@ -126,11 +190,16 @@ def test_the_predicted_error_of_clusters_is_met(clusters, scale):
     spend = {"epsilon": 20.0, "delta": 1e-6}
     plan = discreet.plan(rows=rows, key_dim=64, value_dim=clusters, **spend, scale=scale)
     memory = discreet.build(
-        centres[kind], np.eye(clusters)[kind], **spend, scale=scale, entropy=Silent()
+        centres[kind],
+        np.eye(clusters)[kind],
+        **spend,
+        scale=scale,
+        rows_hint=rows,
+        entropy=Silent(),
     )
     exact = oracle.attention(centres, centres[kind], np.eye(clusters)[kind], scale=scale)
     error = np.sqrt(np.mean(np.square(memory.attend(centres) - exact)))
-    assert 0.5 < error / plan.stderr_if(attended=rows / clusters) < 1.5
+    assert 0.4 < error / plan.stderr_if(attended=rows / clusters) < 1.5
 
 
 @pytest.mark.parametrize("scale", [0.04, 0.5, 0.7, 1.0, 2.0])
@@ -144,7 +213,8 @@ def test_the_predicted_error_of_polynomials_is_met(scale):
 
 
 def test_the_recommended_scale_has_a_cap_and_no_unit():
-    assert discreet.plan(**SHAPE | {"key_dim": 2}, **SPEND).scale == 20
+    assert discreet.plan(**SHAPE | {"key_dim": 2, "rows": 10**6}, **SPEND).scale == 20
+    assert discreet.plan(**SHAPE | {"rows": 10**6}, **SPEND).scale == 6  # of unknown directions
     one = discreet.plan(**SHAPE, **SPEND, value_norm=1.0, tau=0.2)
     ten = discreet.plan(**SHAPE, **SPEND, value_norm=10.0, tau=2.0)
     assert one.scale == ten.scale
@@ -162,11 +232,79 @@ def test_a_delta_that_lets_a_row_out_whole_is_warned_of():
 
 def test_more_frequencies_allow_a_sharper_softmax():
     def advice(frequencies):
-        kernel = Fourier(64, frequencies=frequencies, scale=5.0, key_norm=1.0, query_norm=1.0)
-        shape = {"rows": 100_000, "key_dim": 64, "value_dim": 8}
+        kernel = Fourier(8, frequencies=frequencies, scale=5.0, key_norm=1.0, query_norm=1.0)
+        shape = {"rows": 100_000, "key_dim": 8, "value_dim": 8}
         return discreet.plan(**shape, **SPEND, scale=5.0, kernel=kernel).recommended_scale
 
     assert advice(256) < advice(1024) < advice(4096)
+
+
+def test_as_many_frequencies_as_the_noise_deserves():
+    """The fewest whose predicted error is below the noise, or the most that are allowed."""
+    found = {}
+    for rows in (300, 3_000, 10_000, 30_000, 10**6):
+        plan = discreet.plan(rows=rows, key_dim=64, value_dim=8, **SPEND)
+        found[rows] = plan.kernel.frequencies
+        if plan.kernel.frequencies < 8192:
+            assert plan.kernel_stderr <= plan.noise_stderr * 1.001
+        if plan.kernel.frequencies > 1024:
+            few = Fourier(
+                64,
+                frequencies=plan.kernel.frequencies // 2,
+                scale=plan.scale,
+                key_norm=1.0,
+                query_norm=1.0,
+            )
+            half = discreet.plan(rows=rows, key_dim=64, value_dim=8, kernel=few, **SPEND)
+            assert half.kernel_stderr > half.noise_stderr
+    assert found[300] == 1024
+    assert found[10**6] == 8192
+    assert list(found.values()) == sorted(found.values())
+    assert len(set(found.values())) > 2
+
+
+def test_without_a_number_of_rows_there_are_1024_and_features_is_the_cap():
+    rows = unit_rows(20, 64)
+    blind = discreet.build(rows, rows, **SPEND, scale=6.0)
+    assert blind.kernel.frequencies == 1024
+
+    def planned(features, rows=10**6):
+        shape = {"rows": rows, "key_dim": 64, "value_dim": 8, "scale": 6.0}
+        return discreet.plan(**shape, **SPEND, features=features).kernel
+
+    assert [planned(cap).features for cap in (600, 6_000, None, 40_000)] == [
+        600,
+        6_000,
+        16_384,
+        40_000,
+    ]
+    assert planned(40_000, rows=300).features == 2048
+    few = discreet.plan(rows=1000, key_dim=8, value_dim=2, **SPEND, scale=1.0, features=8)
+    assert few.kernel.features <= 8
+    with pytest.raises(InvalidInput, match="features"):
+        planned(1)
+
+
+def test_the_next_doubling_is_worth_what_the_plan_says():
+    plan = discreet.plan(rows=100_000, key_dim=16, value_dim=4, epsilon=4.0, delta=1e-6)
+    more = discreet.plan(
+        rows=100_000,
+        key_dim=16,
+        value_dim=4,
+        epsilon=4.0,
+        delta=1e-6,
+        scale=plan.scale,
+        features=2 * plan.kernel.features,
+    )
+    assert plan.doubled_stderr == pytest.approx(more.stderr, rel=1e-4)
+    assert f"features={2 * plan.kernel.features}" in plan.advice
+    assert plan.prediction.within(more.stderr) in str(plan)
+
+
+def test_no_interval_is_longer_than_values():
+    plan = discreet.plan(rows=50, key_dim=64, value_dim=4, epsilon=0.1, delta=1e-6, value_norm=3.0)
+    assert plan.stderr <= 3.0
+    assert plan.prediction.within(plan.stderr) == "±3"
 
 
 def test_a_sharp_temperature_is_warned_of_with_one_that_would_do():
@@ -176,13 +314,14 @@ def test_a_sharp_temperature_is_warned_of_with_one_that_would_do():
     assert sharp.warning in str(sharp)
     fine = discreet.plan(**SHAPE, **SPEND, scale=sharp.recommended_scale)
     assert fine.warning is None
-    assert fine.recommended_scale == sharp.recommended_scale
 
 
 def test_the_recommended_scale_is_taken_by_default_and_grows_with_rows_and_epsilon():
-    scales = [discreet.plan(**SHAPE | {"rows": n}, **SPEND).scale for n in (100, 10_000, 1_000_000)]
+    scales = [discreet.plan(**SHAPE | {"rows": n}, **SPEND).scale for n in (100, 1_000, 10**6)]
     assert scales == sorted(set(scales))
-    scales = [discreet.plan(**SHAPE, epsilon=epsilon, delta=1e-6).scale for epsilon in (0.1, 1, 10)]
+    scales = [
+        discreet.plan(**SHAPE, epsilon=epsilon, delta=1e-6).scale for epsilon in (0.1, 0.5, 10)
+    ]
     assert scales == sorted(set(scales))
     stretched = discreet.plan(**SHAPE, **SPEND, key_norm=2.0, query_norm=5.0)
     assert stretched.scale == pytest.approx(discreet.plan(**SHAPE, **SPEND).scale / 10, rel=0.01)
@@ -196,7 +335,7 @@ def test_the_text_explains_the_choice_and_ends_in_a_verdict():
     assert "as asked" in str(discreet.plan(**SHAPE, **SPEND, scale=1.0, kernel="fourier"))
 
 
-@given(attended=st.floats(1, 1e6))
+@given(attended=st.floats(100, 1e6))
 def test_more_attended_rows_mean_less_error(attended):
     plan = discreet.plan(**SHAPE, **SPEND, scale=1.0)
     assert plan.stderr_if(attended=2 * attended) == pytest.approx(
@@ -227,3 +366,36 @@ def test_tau_falls_with_the_width_of_values():
 def test_bad_sizes_are_named(name):
     with pytest.raises(InvalidInput, match=name):
         discreet.plan(**{**SHAPE, **SPEND, name: 0})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": 1e-300},
+        {"scale": 1e-17},
+        {"scale": 1e20},
+        {"scale": 1e300},
+        {"tau": 1e-300},
+        {"tau": 1e300},
+        {"public_rows": "abc"},
+        {"public_rows": np.full((20, 16), 1e200)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("key_dim", [2, 16])
+def test_absurd_options_are_refused_by_name(options, key_dim):
+    with pytest.raises(InvalidInput, match=next(iter(options))):
+        discreet.plan(**SHAPE | {"key_dim": key_dim}, **SPEND, **options)
+
+
+def test_public_rows_of_any_size_are_clipped():
+    huge = discreet.plan(**SHAPE, **SPEND, public_rows=unit_rows(50, 16) * 1e99, key_norm=1e-20)
+    usual = discreet.plan(**SHAPE, **SPEND, public_rows=unit_rows(50, 16))
+    assert huge.scale * 1e-20 == pytest.approx(usual.scale, rel=0.01)
+
+
+@pytest.mark.parametrize("public", [None, 300])
+def test_what_is_recommended_is_taken(public):
+    rows = None if public is None else in_common(public, 16)
+    plan = discreet.plan(**SHAPE, **SPEND, public_rows=rows)
+    assert plan.scale == plan.recommended_scale

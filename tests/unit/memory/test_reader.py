@@ -5,6 +5,7 @@ import pytest
 import torch
 from affine import Affine
 from data import unit_rows
+from kernel_contract import landmarks
 
 import discreet
 from discreet.kernels import Fourier, Minimax, Taylor, registry
@@ -14,6 +15,7 @@ KERNELS = {
     "fourier": Fourier(6, frequencies=256, **BOUNDS),
     "minimax": Minimax(6, degree=3, **BOUNDS),
     "taylor": Taylor(6, degree=2, **BOUNDS),
+    "landmarks": landmarks(6, **BOUNDS),
     "affine": Affine(6, **BOUNDS),
     "constant": Taylor(6, degree=0, **BOUNDS),
 }

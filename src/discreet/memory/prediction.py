@@ -1,0 +1,144 @@
+"""What answers of one memory will be like, in the words that `plan` and the card share."""
+
+import math
+from dataclasses import dataclass, replace
+
+from discreet.kernels import Kernel
+from discreet.kernels.base import Evidence
+from discreet.memory.layout import Layout
+from discreet.memory.reader import WITHIN
+from discreet.memory.temperature import Sample, Spread
+
+# What rows that are not centred have in common: pixels, counts, raw embeddings.
+_COMMON = 0.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """Signal and errors of one number of an answer. Standard errors, in the units of values.
+
+    Attributes:
+        kernel: the feature map.
+        spread: the rows that stand in for the private ones.
+        value_norm: public bound on values.
+    """
+
+    kernel: Kernel
+    spread: Spread
+    value_norm: float
+
+    @classmethod
+    def of(
+        cls, layout: Layout, *, rows: int, sigma: float, sample: Sample | None = None
+    ) -> "Prediction":
+        """Return the prediction for so many rows.
+
+        Args:
+            layout: kernel, bounds and lattice.
+            rows: a public number.
+            sigma: of the noise, in lattice units.
+            sample: what public rows tell, if there are any and the kernel was not made of them.
+        """
+        known = layout.kernel.public_sample
+        if known is not None:
+            sample = Sample.of(known)
+        kernel, tau = layout.kernel, layout.real_tau / layout.value_norm
+        numerator = sigma * layout.real_unit * kernel.bound / math.exp(kernel.largest_logit)
+        spread = Spread(
+            rows=rows,
+            dim=kernel.dim,
+            value_dim=layout.value_dim,
+            tau=tau,
+            multiplier=numerator / layout.value_norm / math.hypot(1, tau),
+            weight_error=kernel.weight_error,
+            sample=sample,
+        )
+        return cls(kernel=kernel, spread=spread, value_norm=layout.value_norm)
+
+    @property
+    def logit(self) -> float:
+        """The largest logit."""
+        return self.kernel.largest_logit
+
+    @property
+    def signal(self) -> float:
+        """How much answers differ from query to query where keys tell values apart: at best."""
+        return self.spread.signal(self.logit) * self.value_norm
+
+    @property
+    def noise_stderr(self) -> float:
+        """The part of the standard error that the noise makes."""
+        return min(self.spread.noise(self.logit), 1.0) * self.value_norm
+
+    @property
+    def kernel_stderr(self) -> float:
+        """The part that the kernel makes."""
+        varied = self.spread.kernel(self.logit)
+        alike = self.kernel.length_error(self.spread.directions) * self.spread.value_spread
+        return min(math.hypot(varied, alike), 1.0) * self.value_norm
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of a number of an answer, noise and kernel; at most `value_norm`."""
+        return min(math.hypot(self.noise_stderr, self.kernel_stderr), self.value_norm)
+
+    @property
+    def signal_to_error(self) -> float:
+        """Signal over standard error: below one, answers are mostly error."""
+        return self.signal / self.stderr
+
+    @property
+    def doubled_stderr(self) -> float:
+        """The standard error with twice as many random features."""
+        fewer = replace(self.spread, weight_error=self.spread.weight_error / math.sqrt(2))
+        return replace(self, spread=fewer).stderr
+
+    def if_in_common(self, common: float = _COMMON) -> "Prediction":
+        """Return the prediction for rows that have so much in common, as pixels have."""
+        return replace(self, spread=self.spread.with_common(common))
+
+    def within(self, stderr: float) -> str:
+        """Return the ± that holds 95% of the time; never beyond the length of values."""
+        return f"±{min(WITHIN * stderr, self.value_norm):.2g}"
+
+    @property
+    def assumed(self) -> str:
+        """What rows the prediction is for."""
+        if self.spread.sample is not None:
+            return f"{self.spread.rows:,} rows like the public ones"
+        return f"{self.spread.rows:,} rows that are centred"
+
+    @property
+    def verdict(self) -> str:
+        """Signal and error, the two parts of it, and for which rows."""
+        said = (
+            f"Answers differ by {times(self.signal_to_error)} times their error, at best. Each "
+            f"number is within {self.within(self.stderr)} of exact attention, 95% of the time: "
+            f"noise {self.within(self.noise_stderr)}, kernel {self.within(self.kernel_stderr)}. "
+            f"For {self.assumed}"
+        )
+        if self.spread.sample is not None:
+            return f"{said}."
+        alike = self.if_in_common()
+        return (
+            f"{said}; if they have much in common, as pixels and counts have, about "
+            f"{alike.within(alike.stderr)} ({times(alike.signal_to_error)} times)."
+        )
+
+    @property
+    def of_more_features(self) -> str:
+        """What the next doubling of the features would buy."""
+        match self.kernel.evidence:
+            case Evidence.CERTIFICATE:
+                return "a smaller eps_s takes more of them"
+            case Evidence.RESIDUAL:
+                return "more landmarks have less error, and need more public rows"
+        before, after = self.within(self.stderr), self.within(self.doubled_stderr)
+        if before == after:
+            return "more would change nothing: the noise hides the kernel's error"
+        return f"twice as many features would bring {before} down to {after}"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as a person says it."""
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
