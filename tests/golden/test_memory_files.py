@@ -59,9 +59,11 @@ def test_a_file_of_the_first_version_loads_and_answers_as_it_did(name):
         memory = discreet.load(FILES / f"memory-v1-{name}.safetensors")
     out, error = memory.attend(QUERIES), memory.noise_stderr(QUERIES)
     np.testing.assert_allclose(out, facts["out"], rtol=1e-6, atol=1e-9)
-    # Standard errors were a little larger then: an answer's noise counted in its square.
-    ratio = error / np.array(facts["stderr"])
-    assert np.all((ratio > 0.97) & (ratio < 1 + 1e-9))
+    # An answer's noise counted in its square then; now it is taken out.
+    square, tau = np.square(facts["out"]), memory.released.layout.real_tau
+    numerator = np.array(facts["stderr"]) / np.sqrt(1 + square / tau**2)
+    true = np.maximum(square - numerator**2, 0)
+    np.testing.assert_allclose(error, numerator * np.sqrt(1 + true / tau**2), rtol=1e-6)
     assert int(memory.released.state.sum()) == facts["state_sum"]
     assert (memory.guarantee.epsilon, memory.guarantee.delta) == (facts["epsilon"], facts["delta"])
     kernel = KERNELS[name]

@@ -1,6 +1,5 @@
 """The benchmark of errors runs, and leaves what was written by hand as it is."""
 
-import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from errors_measure import FOURIER, MINIMAX, NYSTROM, Effort, Recipe
 
+import benchmarks
 from discreet import NotCoveredWarning
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -18,11 +18,7 @@ TINY = Effort(builds=1, few=1, most_rows=300)
 
 @pytest.fixture(scope="module")
 def benchmark():
-    path = ROOT / "benchmarks" / "errors.py"
-    spec = importlib.util.spec_from_file_location("errors_benchmark", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmarks.script("errors")
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def test_quickstart():
     private, stderr, exact = np.array(answers, dtype=float).T
     assert np.all(np.abs(private - exact) < 0.2)  # values are of length one
     assert np.all(stderr < 0.1)
-    assert np.ptp(exact[::2]) > 0.25  # spending differs, so closeness means something
+    assert np.ptp(exact[::2]) > 0.3  # spending differs, so closeness means something
     assert "any one row (added or removed)" in text
     assert "(ε = 1, add_remove neighbours)" in text
 

@@ -1,22 +1,17 @@
 """The benchmark's parts run, refuse wrong states, and a build stays within its memory."""
 
-import importlib.util
 import pathlib
 
 import numpy as np
 import pytest
 import torch
 
-ROOT = pathlib.Path(__file__).parents[2]
+import benchmarks
 
 
 @pytest.fixture(scope="module")
 def benchmark():
-    path = ROOT / "benchmarks" / "memory.py"
-    spec = importlib.util.spec_from_file_location("memory_benchmark", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmarks.script("memory")
 
 
 def test_file_sizes_do_not_depend_on_the_number_of_rows(benchmark):

@@ -21,6 +21,15 @@ def rows(kind, count, dim):
     return (centres + noise) / np.linalg.norm(centres + noise, axis=1, keepdims=True)
 
 
+def asked(keys, values, queries, *, epsilon, kernel):
+    """Builds with noise of their own, the queries' answers, and what they say of their errors."""
+    for seed in range(BUILDS):
+        memory = discreet.build(
+            keys, values, epsilon=epsilon, delta=1e-6, kernel=kernel(seed), entropy=Seeded(seed)
+        )
+        yield memory, *memory.attend(queries, stderr=True)
+
+
 def coverage(kind, count, dim, epsilon, scale, *, width=1.96):
     """The share of numbers within so many standard errors, by the whole error and by the noise."""
     keys = rows(kind, count, dim)
@@ -28,12 +37,11 @@ def coverage(kind, count, dim, epsilon, scale, *, width=1.96):
     queries = keys[:: max(count // QUERIES, 1)][:QUERIES]
     exact = oracle.attention(queries, keys, values, scale=scale)
     shares = []
-    for seed in range(BUILDS):
-        kernel = Fourier(dim, seed=seed, scale=scale, key_norm=1.0, query_norm=1.0)
-        memory = discreet.build(
-            keys, values, epsilon=epsilon, delta=1e-6, kernel=kernel, entropy=Seeded(seed)
-        )
-        out, stderr = memory.attend(queries, stderr=True)
+
+    def kernel(seed):
+        return Fourier(dim, seed=seed, scale=scale, key_norm=1.0, query_norm=1.0)
+
+    for memory, out, stderr in asked(keys, values, queries, epsilon=epsilon, kernel=kernel):
         errors = np.abs(out - exact)
         noise = memory.noise_stderr(queries)
         shares.append([np.mean(errors <= width * each) for each in (stderr, noise)])
@@ -71,13 +79,12 @@ def test_certified_kernels_hold_at_least_as_often(epsilon):
     values = np.sign(keys[:, :4]) / 2
     queries = keys[:200]
     exact = oracle.attention(queries, keys, values, scale=1.0)
+    kernel = discreet.build(keys, values, epsilon=1.0, delta=1e-6, scale=1.0).kernel
+    assert kernel.kind == "minimax"
     shares = []
-    for seed in range(BUILDS):
-        memory = discreet.build(
-            keys, values, epsilon=epsilon, delta=1e-6, scale=1.0, entropy=Seeded(seed)
-        )
-        assert memory.kernel.kind == "minimax"
-        out, stderr = memory.attend(queries, stderr=True)
+    for memory, out, stderr in asked(
+        keys, values, queries, epsilon=epsilon, kernel=lambda _: kernel
+    ):
         shares.append(np.mean(np.abs(out - exact) <= 1.96 * stderr))
         assert np.all(stderr >= memory.noise_stderr(queries))
     assert np.mean(shares) >= 0.95
@@ -103,11 +110,7 @@ def test_landmarks_of_rows_alike_hold_at_least_as_often_and_say_something(
     exact = oracle.attention(queries, keys, values, scale=scale)
     kernel = Landmarks(public, rank=300, scale=scale, key_norm=1.0, query_norm=1.0)
     shares, widths = [], []
-    for seed in range(BUILDS):
-        memory = discreet.build(
-            keys, values, epsilon=epsilon, delta=1e-6, kernel=kernel, entropy=Seeded(seed)
-        )
-        out, stderr = memory.attend(queries, stderr=True)
+    for _, out, stderr in asked(keys, values, queries, epsilon=epsilon, kernel=lambda _: kernel):
         errors = np.abs(out - exact)
         shares.append(np.mean(errors <= 1.96 * stderr))
         widths.append(np.median(stderr) / np.sqrt(np.mean(errors**2)))

@@ -65,6 +65,7 @@ class KernelContract:
     """The suite. A subclass has a fixture `kernel`, of scope class or wider."""
 
     reached = 1e-11  # how far the longest query may be from the bound
+    rounding = 1e-14  # how far torch may be from numpy, where features cancel
 
     def test_integer_features_are_integers_within_the_radius(self, kernel):
         features = kernel.key_features(sized_keys(kernel)).features
@@ -152,7 +153,9 @@ class KernelContract:
         arrays = in_torch(everything(kernel))
         theirs = kernel.read(clipped[None], arrays)
         ours = kernel.read(kernel.clip_queries(queries)[0][None], everything(kernel))
-        np.testing.assert_allclose(theirs.numpy(), ours, rtol=1e-12, atol=1e-12 * kernel.bound)
+        np.testing.assert_allclose(
+            theirs.numpy(), ours, rtol=1e-12, atol=self.rounding * kernel.bound
+        )
         assert theirs.dtype == torch.float64
         np.testing.assert_allclose(
             kernel.query_norms(clipped, squared, arrays).numpy(),
@@ -186,7 +189,7 @@ class KernelContract:
             (given,),
             eps=1e-6 * kernel.query_norm,
             rtol=1e-3,
-            atol=3e-4 * kernel.bound / kernel.query_norm,
+            atol=1e-4 * kernel.bound / kernel.query_norm,
         )
 
     def test_what_a_file_keeps_makes_the_same_kernel_again(self, kernel):

@@ -272,14 +272,16 @@ class Kernel(abc.ABC):
         """Some public rows like the keys, over `key_norm`, if the map was made of such."""
         return None
 
-    def knows(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
-        """Return whether the map was made for such queries; one truth for all of them.
+    def knows(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return whether the map was made for such queries, where that can be told (`evidence`).
+
+        One truth for all of them.
 
         Args:
             queries: some, finite, shape (heads, m, d).
             arrays: of `reading`, where the queries are.
         """
-        return namespace(queries).asarray(queries.shape[-1] == self.dim)
+        raise NotImplementedError
 
     @classmethod
     def named(cls, wanted: Wanted) -> Self:  # noqa: ARG003

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.kernels.base import FEATURE_RADIUS, MOST_FEATURES, Evidence, Kernel, Wanted
+from discreet.kernels.base import FEATURE_RADIUS, Evidence, Kernel, Wanted
 from discreet.kernels.frequencies import normal_frequencies
 
 # The randomness of the map is public, and protects nobody. One seed for all, so that builds with
@@ -151,7 +151,7 @@ class Fourier(Kernel):
     def why_offered(self, eps_s: float) -> str:
         """Return that there is nothing better."""
         return (
-            f"no polynomial with at most {MOST_FEATURES:,} features reaches eps_s = {eps_s:g} for "
+            f"no polynomial with few enough features reaches eps_s = {eps_s:g} for "
             f"logits up to {self.largest_logit:.3g} in {self.dim} dimensions"
         )
 

@@ -254,7 +254,7 @@ class Landmarks(Kernel):
         """What makes features of queries."""
         real = np.ldexp(self.stored.points.T.astype(np.float64), -self._point_lattice.bits)
         return {
-            "points": real * self.scale_of_points,
+            "points": real * self.scale,
             "tops": self._tops * self._step,
             "matrix": self._real_matrix,
         }
@@ -374,11 +374,6 @@ class Landmarks(Kernel):
         """Return ‖φ(q)‖."""
         covered = self._covered(self._values(queries, arrays), arrays)
         return namespace(queries).sqrt(covered) * self.bound
-
-    @property
-    def scale_of_points(self) -> float:
-        """⟨y, z⟩ for a query and a landmark in real units is this times their product."""
-        return self._query_factor * self._key_factor
 
     @property
     def public_sample(self) -> Floats:

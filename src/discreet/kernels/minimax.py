@@ -77,7 +77,10 @@ class Minimax(Polynomial):
 
     def why_offered(self, eps_s: float) -> str:
         """Return the degree and what it reaches."""
-        return f"a polynomial of degree {self.degree} reaches eps_s = {eps_s:g} with few features"
+        return (
+            f"a polynomial of degree {self.degree} reaches eps_s = {eps_s:g} with few enough "
+            "features"
+        )
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:

@@ -47,7 +47,8 @@ def kind_named(name: object) -> type[Kernel]:
 def choose(name: str, wanted: Wanted) -> Kernel:
     """Return the kernel of that name; "auto" is the first that has something to offer.
 
-    That is Minimax if at most 4,096 features reach eps_s, else Fourier with 1,024 frequencies.
+    That is Minimax if few enough features reach eps_s (4,096 unless other limits are given), else
+    Fourier with as many frequencies as the noise deserves.
     """
     if name != AUTO:
         return kind_named(name).named(wanted)

@@ -40,7 +40,7 @@ _LOOKED_AT = 16
 
 _STRANGERS = (
     "Most of these queries are unlike the public rows that this memory was built with, so answers "
-    "may be far off; attend(stderr=True) says how far. Other public_rows, or kernel='fourier', "
+    "may be far off; their standard errors say how far. Other public rows, or a Fourier kernel, "
     "would do better."
 )
 
@@ -149,10 +149,10 @@ class Memory:
         was built with `public_rows`.
         """
         if stderr:
-            return self._ask(self._known(self.reader.answers_with_stderr), queries)
-        return self._ask(self._known(self.reader.answers), queries)[0]
+            return self._ask(self._watching(self.reader.answers_with_stderr), queries)
+        return self._ask(self._watching(self.reader.answers), queries)[0]
 
-    def _known(self, question: Question) -> Question:
+    def _watching(self, question: Question) -> Question:
         """Return a question that warns if most queries are unlike what the kernel knows."""
         if self.kernel.evidence is not Evidence.RESIDUAL:
             return question

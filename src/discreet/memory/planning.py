@@ -197,7 +197,7 @@ def plan(
     if public_rows is not None:
         sample = Sample.of(public_rows.mixed / settings.layouts[0].kernel.key_norm)
     asked = wanted.scale is not None or isinstance(wanted.kernel, Kernel)
-    goal = Goal.parse(wanted.goal)
+    goal = Goal(wanted.goal)
     return _predict(rows, settings, reason, goal=goal, sample=sample, asked=asked)
 
 

@@ -246,9 +246,9 @@ def _layout(
                 query_norm=query_norm,
                 eps_s=options.eps_s,
                 features=options.features,
-                goal=Goal.parse(options.goal),
+                goal=Goal(options.goal),
                 public_rows=public_rows,
-                spread=spread_of(
+                spread=_spread(
                     options.rows_hint,
                     shape,
                     tau=tau / value_norm,
@@ -268,7 +268,7 @@ def _layout(
     )
 
 
-def spread_of(
+def _spread(
     rows: int | None, shape: Shape, *, tau: float, multiplier: float, sample: Sample | None
 ) -> Spread | None:
     """Return what answers will be like with the usual random features; None without a number."""

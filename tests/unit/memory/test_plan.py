@@ -199,7 +199,7 @@ def test_the_predicted_error_of_clusters_is_met(clusters, scale):
     )
     exact = oracle.attention(centres, centres[kind], np.eye(clusters)[kind], scale=scale)
     error = np.sqrt(np.mean(np.square(memory.attend(centres) - exact)))
-    assert 0.4 < error / plan.stderr_if(attended=rows / clusters) < 1.5
+    assert 0.5 < error / plan.stderr_if(attended=rows / clusters) < 1.5
 
 
 @pytest.mark.parametrize("scale", [0.04, 0.5, 0.7, 1.0, 2.0])
