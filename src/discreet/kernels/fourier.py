@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.kernels.base import FEATURE_RADIUS, Evidence, Kernel, Wanted
+from discreet.kernels.base import Evidence, Kernel, Wanted
 from discreet.kernels.frequencies import normal_frequencies
+from discreet.kernels.maps import FEATURE_RADIUS
 
 # The randomness of the map is public, and protects nobody. One seed for all, so that builds with
 # the same settings share their features and their sums can be added.

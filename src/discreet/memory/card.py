@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from discreet.memory.layout import Layout
 from discreet.memory.prediction import Prediction
 from discreet.memory.release import Released
 from discreet.memory.settings import CLEAR
@@ -28,13 +29,13 @@ class Card:
         return "\n".join(f"{title:<{width}}{text}" for title, text in self.sentences)
 
     @classmethod
-    def of(cls, released: Released) -> "Card":
+    def of(cls, released: Released[Layout]) -> "Card":
         """Return the card of a release."""
         facts = _facts(released)
         return cls(tuple(facts.items()), tuple(_sentences(released, facts)))
 
 
-def _facts(released: Released) -> dict[str, object]:
+def _facts(released: Released[Layout]) -> dict[str, object]:
     layout, guarantee = released.layout, released.guarantee
     kernel = layout.kernel
     noise = released.sigma * layout.real_unit
@@ -75,7 +76,7 @@ def _facts(released: Released) -> dict[str, object]:
     return facts
 
 
-def prediction(released: Released) -> Prediction | None:
+def prediction(released: Released[Layout]) -> Prediction | None:
     """Return what `plan` would say, if the builder gave a number of rows."""
     rows = released.rows_hint or released.rows
     if not rows:
@@ -83,7 +84,7 @@ def prediction(released: Released) -> Prediction | None:
     return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
 
 
-def _predicted(released: Released) -> dict[str, object]:
+def _predicted(released: Released[Layout]) -> dict[str, object]:
     said = prediction(released)
     if said is None:
         return {}
@@ -91,14 +92,14 @@ def _predicted(released: Released) -> dict[str, object]:
     return {f"predicted_{name}": getattr(said, name) for name in names}
 
 
-def rows_needed(released: Released) -> float:
+def rows_needed(released: Released[Layout]) -> float:
     """Return how many rows at the largest logit make a denominator `CLEAR` standard errors."""
     layout = released.layout
     noise = released.sigma * layout.real_unit * layout.kernel.bound / layout.real_tau
     return CLEAR * noise / layout.kernel.bound**2
 
 
-def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, str]]:
+def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tuple[str, str]]:
     layout, guarantee = released.layout, released.guarantee
     kernel = layout.kernel
     rows = []

@@ -18,6 +18,7 @@ from discreet.errors import InvalidInput, NotCoveredWarning
 from discreet.kernels import Kernel
 from discreet.kernels.base import Evidence
 from discreet.memory.card import Card
+from discreet.memory.layout import Layout
 from discreet.memory.placed import Placed
 from discreet.memory.queries import Queries
 from discreet.memory.reader import Reader
@@ -58,7 +59,7 @@ class Memory:
     them. Queries longer than the public `query_norm` are clipped to it.
     """
 
-    def __init__(self, released: Released) -> None:
+    def __init__(self, released: Released[Layout]) -> None:
         _validate.instance("released", released, Released)
         self._released = released
 
@@ -68,7 +69,7 @@ class Memory:
         return f"<Memory{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
 
     @property
-    def released(self) -> Released:
+    def released(self) -> Released[Layout]:
         """The noisy state and its public settings."""
         return self._released
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet._typing import Floats, Integers
 from discreet.errors import InvalidInput
+from discreet.memory.row_layout import RowLayout
 from discreet.memory.settings import Settings
 
 # ⟨a, a'⟩ ≤ 2^32 times a limb of 16 bits, added up 2^14 times, fits int64.
@@ -33,8 +34,13 @@ def by_size(of_row: Integers) -> Iterator[tuple[int, Integers]]:
         yield int(size), order[first[:, None] + np.arange(size)]
 
 
-def gram_rows(settings: Settings) -> int:
-    """Return how many rows a record may have for its Gram matrices to be added up exactly."""
+def gram_rows(settings: Settings[RowLayout]) -> int:
+    """Return how many rows a record may have for its Gram matrices to be added up exactly.
+
+    None where sums fall into several parts: then every record is added up first.
+    """
+    if any(len(layout.shapes) > 1 for layout in settings.layouts):
+        return 0
     if settings.head_count > _MOST_PAIRS:
         raise InvalidInput(
             f"Expected at most {_MOST_PAIRS:,} heads with records, got {settings.head_count:,}: "
@@ -44,7 +50,7 @@ def gram_rows(settings: Settings) -> int:
 
 
 def scale_down(
-    settings: Settings, grams: Sequence[Integers], weighed: Sequence[Floats], size: int
+    settings: Settings[RowLayout], grams: Sequence[Integers], weighed: Sequence[Floats], size: int
 ) -> list[Floats]:
     """Return the weighed values of short records, scaled so that no record exceeds the cap.
 
@@ -75,12 +81,14 @@ def scale_down(
     return [each.reshape(len(each), -1, each.shape[-1]) for each in scaled]
 
 
-def shrink_sums(settings: Settings, sums: Sequence[Integers]) -> list[Integers]:
+def shrink_sums(settings: Settings[RowLayout], sums: Sequence[Integers]) -> list[Integers]:
     """Return the sums of one long record, cut towards zero so that they do not exceed the cap."""
     floats = [total.astype(np.float64) for total in sums]
+    bounds = [
+        layout.row_bound / weight for layout in settings.layouts for weight in layout.part_weights
+    ]
     squared = _ROUNDING * sum(
-        float(np.sum((total / layout.row_bound) ** 2))
-        for total, layout in zip(floats, settings.layouts, strict=True)
+        float(np.sum((total / bound) ** 2)) for total, bound in zip(floats, bounds, strict=True)
     )
     if squared <= settings.squared_cap:
         return list(sums)

@@ -16,7 +16,7 @@ from safetensors import safe_open
 import discreet
 from discreet import CorruptRelease, NotPrivateWarning
 from discreet.kernels import Fourier, Minimax, Taylor
-from discreet.memory import file
+from discreet.memory import container, file
 from discreet.testing import Seeded
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -45,9 +45,9 @@ def resealed(memory, change):
     settings = json.loads(metadata["settings"])
     change(settings, tensors, metadata)
     metadata["settings"] = json.dumps(settings)
-    metadata["checksum"] = file._BLANK
+    metadata["checksum"] = container.BLANK
     blank = safetensors.save(tensors, metadata=metadata)
-    return blank.replace(file._BLANK.encode(), file._digest(blank), 1)
+    return blank.replace(container.BLANK.encode(), container.digest(blank), 1)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
