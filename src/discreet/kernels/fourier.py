@@ -232,7 +232,7 @@ class Fourier(Kernel):
             index &= 2**_TABLE_BITS - 1
             np.take(self._table, index, mode="clip", out=pairs[start : start + _BLOCK])
 
-    def _weights(self, integers: Integers) -> Floats:
+    def _weights(self, integers: Integers) -> Floats | None:
         """Return e^((‖x‖² - t)/2), at most one."""
         squared = np.sum(integers * integers, axis=1) / self.key_radius**2
         exponents = np.minimum(squared - 1, 0.0) * (self.largest_logit / 2)

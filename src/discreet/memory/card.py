@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from discreet.memory.layout import Layout
 from discreet.memory.prediction import Prediction
 from discreet.memory.release import Released
+from discreet.memory.row_layout import RowLayout
 from discreet.memory.settings import CLEAR
 from discreet.privacy import NOT_PRIVATE, Neighbours
 
@@ -102,18 +103,6 @@ def rows_needed(released: Released[Layout]) -> float:
 def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tuple[str, str]]:
     layout, guarantee = released.layout, released.guarantee
     kernel = layout.kernel
-    rows = []
-    if not released.private:
-        rows.append((NOT_PRIVATE, f"the noise came from {released.source}, a source for tests"))
-    protects = f"any one {guarantee.unit} ({guarantee.neighbours.change})"
-    if guarantee.unit == "record":
-        protects += f", with the influence of at most {released.group_rows:g} row(s)"
-    counts = "the number of rows is private, too"
-    if released.rows is not None:
-        counts = f"the number of rows is public: {released.rows:,}"
-    elif guarantee.neighbours is Neighbours.REPLACE:
-        counts = "the number of records is public, the number of rows is not"
-    hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
     noise = (
         f"rounded Gaussian, σ = {facts['noise_sigma']:.6g} on each of the sums, drawn once: "
         f"{released.mechanism.sigma:.6g} times what a {guarantee.unit} can change in one head"
@@ -141,10 +130,8 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
         size += f", and {own:,} of the kernel"
     if said is not None:
         size += f"; {said.of_more_features}"
-    rows += [
-        ("protects", protects),
-        ("guarantee", str(guarantee)),
-        ("rows", f"{counts}; public figure given by the builder: {hint}"),
+    return [
+        *protection(released),
         ("noise", noise),
         ("bounds", bounds),
         ("temperature", temperature),
@@ -154,5 +141,27 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
         ("size", size),
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),
+    ]
+
+
+def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
+    """Return the lines of a card that say who is protected, and how much."""
+    guarantee = released.guarantee
+    rows = []
+    if not released.private:
+        rows.append((NOT_PRIVATE, f"the noise came from {released.source}, a source for tests"))
+    protects = f"any one {guarantee.unit} ({guarantee.neighbours.change})"
+    if guarantee.unit == "record":
+        protects += f", with the influence of at most {released.group_rows:g} row(s)"
+    counts = "the number of rows is private, too"
+    if released.rows is not None:
+        counts = f"the number of rows is public: {released.rows:,}"
+    elif guarantee.neighbours is Neighbours.REPLACE:
+        counts = "the number of records is public, the number of rows is not"
+    hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
+    rows += [
+        ("protects", protects),
+        ("guarantee", str(guarantee)),
+        ("rows", f"{counts}; public figure given by the builder: {hint}"),
     ]
     return rows

@@ -167,7 +167,7 @@ _MEANING = {
 }
 
 
-@shows_options(without="rows_hint")
+@shows_options(names=CommonOptions.__annotations__)
 def plan(
     *,
     rows: int,

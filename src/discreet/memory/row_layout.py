@@ -140,9 +140,14 @@ class RowLayout(abc.ABC):
         """What one lattice unit of the state stands for."""
         return self.lattice.step / self.kernel.unit
 
-    @cached_property
+    @property
     def row_bound(self) -> float:
         """C: the largest norm of a row's contribution to one head, in lattice units."""
+        return self.outer_bound
+
+    @cached_property
+    def outer_bound(self) -> float:
+        """The largest norm of w ⊗ a."""
         weight = self.value_radius**2 + self.tau_units**2
         return FEATURE_RADIUS * math.sqrt(weight) * _ROUNDING
 

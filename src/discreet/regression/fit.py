@@ -1,0 +1,160 @@
+"""Predictions from released sums: post-processing only, so it costs no privacy, ever."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal, overload
+
+from discreet import _validate
+from discreet._arrays import namespace
+from discreet._typing import Array, Floats
+from discreet.accounting import Receipt
+from discreet.memory.asking import ask
+from discreet.memory.card import Card
+from discreet.memory.placed import Placed
+from discreet.memory.release import Released
+from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
+from discreet.regression.layout import Moments
+from discreet.regression.maps import QueryMap
+from discreet.regression.solution import Solution
+
+
+class LeastSquares:
+    """Private regression: values as a function of keys, from rows that nobody can get out again.
+
+    Made by `discreet.least_squares` or `discreet.load`. (ε, δ)-private as `guarantee` says, for any
+    number of predictions, and for giving the whole object away. `docs/privacy.md`, "Least squares".
+
+    Queries are numpy arrays or torch tensors of shape (..., d), or (..., *heads, m, d) for keys
+    with heads; predictions have the same kind, dtype and device, and torch differentiates through
+    them. Queries longer than the public `key_norm` are clipped to it, as keys are.
+    """
+
+    def __init__(self, released: Released[Moments]) -> None:
+        _validate.instance("released", released, Released)
+        _validate.instance("released.layout", released.layout, Moments)
+        self._released = released
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else f" {NOT_PRIVATE}"
+        epsilon = rounded_up(self.guarantee.epsilon)
+        return f"<LeastSquares{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
+
+    @property
+    def released(self) -> Released[Moments]:
+        """The noisy sums and their public settings."""
+        return self._released
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised, for the whole release."""
+        return self._released.guarantee
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was spent, made before the noise; `discreet.combine` adds receipts up."""
+        return self._released.receipt
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a test source."""
+        return self._released.private
+
+    @property
+    def features(self) -> QueryMap:
+        """The feature map, with its bounds."""
+        return self._released.layout.kernel
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """Leading axes that queries must have before (m, d); () for one head."""
+        return self._released.layout.heads
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the released sums; they do not depend on the number of rows."""
+        return self._released.nbytes
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The coefficients, found once."""
+        return Solution.of(self._released)
+
+    @property
+    def coefficients(self) -> Floats:
+        """W of a prediction φ(q)·W, shape (*heads, r, d_v)."""
+        weights = self.solution.weights
+        return weights.reshape(*self.heads, *weights.shape[1:])
+
+    @cached_property
+    def card(self) -> Card:
+        """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
+        from discreet.regression.card import card_of
+
+        return card_of(self._released)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file that predicts anywhere, atomically; never pickle."""
+        from discreet.regression.file import save
+
+        save(self._released, path)
+
+    @overload
+    def predict(self, queries: Array, *, stderr: Literal[False] = False) -> Array: ...
+    @overload
+    def predict(self, queries: Array, *, stderr: Literal[True]) -> tuple[Array, Array]: ...
+
+    def predict(self, queries: Array, *, stderr: bool = False) -> Array:
+        """Return predicted values, and how far the noise has moved each number.
+
+        Args:
+            queries: shape (..., d), or (..., *heads, m, d).
+            stderr: whether to return standard errors, too: of each number against the solution
+                without noise, at the same λ. About 1.96 of them hold 95% of the time. What the
+                features cannot express is not in them. `docs/errors.md`, "Least squares".
+
+        Returns:
+            Shape (..., d_v). With `stderr`, a pair of arrays of that shape.
+        """
+        norm = self.features.key_norm
+        layout = self._released.layout
+        if stderr:
+            return ask(self._predicted_with_stderr, queries, layout, self._all_placed, norm=norm)
+        return ask(self._predicted, queries, layout, self._placed, norm=norm)[0]
+
+    @cached_property
+    def _placed(self) -> Placed:
+        return Placed({**self.features.query_arrays(), "weights": self.solution.weights})
+
+    @cached_property
+    def _all_placed(self) -> Placed:
+        solution = self.solution
+        arrays = {
+            "weights": solution.weights,
+            "inverse": solution.inverse,
+            "shrunk": solution.inverse @ solution.weights,
+            "lengths": solution.true_lengths,
+            "truth": solution.true_part,
+        }
+        return Placed({**self.features.query_arrays(), **arrays})
+
+    def _predicted(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
+        features = self.features.query_features(self.features.within(rows), arrays)
+        return (features @ arrays["weights"],)
+
+    def _predicted_with_stderr(
+        self, rows: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return predictions φ·W, and √Var of φ·(G₊ + λ)⁻¹·(N_S - N_G·W).
+
+        With x = (G₊ + λ)⁻¹·φ: σ_S²·‖x‖² + ½·σ_G²·(‖x‖²·‖w‖² + ⟨x, w⟩²) for each column w of W, as
+        long as it would be without noise.
+        """
+        xp = namespace(rows)
+        features = self.features.query_features(self.features.within(rows), arrays)
+        pulled = features @ arrays["inverse"]
+        length = xp.sum(pulled * pulled, axis=-1, keepdims=True)
+        along = (features @ arrays["shrunk"]) ** 2 * arrays["truth"]
+        of_moments = (length * arrays["lengths"] + along) * (self.solution.moments_sigma**2 / 2)
+        variance = length * self.solution.sums_sigma**2 + of_moments
+        return features @ arrays["weights"], xp.sqrt(variance)
