@@ -66,8 +66,8 @@ def _real_numbers(queries: Array) -> Array:
     """Return queries as an array of floats: lists become numpy's, whole numbers float64."""
     if not array_api_compat.is_array_api_obj(queries):
         queries = np.asarray(queries)
-        if queries.dtype.kind not in "iufb":
-            _validate.reject("queries.dtype", str(queries.dtype), "real numbers")
+    if isinstance(queries, np.ndarray) and queries.dtype.kind not in "iufb":
+        _validate.reject("queries.dtype", str(queries.dtype), "real numbers")
     xp = namespace(queries)
     if xp.isdtype(queries.dtype, "complex floating"):
         _validate.reject("queries.dtype", str(queries.dtype), "real numbers")

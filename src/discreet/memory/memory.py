@@ -47,6 +47,7 @@ class Memory:
 
     def __init__(self, released: Released[Layout]) -> None:
         _validate.instance("released", released, Released)
+        _validate.instance("released.layout", released.layout, Layout)
         self._released = released
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """Regression on private rows: the sums of a memory and their second moments, read by solving.
 
 Follow a row through the files: `building` (the front door) → `layout` (what a row adds) with
-`maps`, `linear`, `waves` and `near_landmarks` (features); sums, noise and files are those of
-`discreet.memory`. A query goes through `fit` → `solution`. `options`, `settings` and
+`maps`, `linear`, `rays`, `waves` and `near_landmarks` (features); sums, noise and files are those
+of `discreet.memory`. A query goes through `fit` → `solution`. `options`, `settings` and
 `choosing` hold what is public, `card` describes, `registry` says which maps there are.
 """
 
@@ -13,6 +13,7 @@ from discreet.regression.linear import Linear
 from discreet.regression.maps import QueryMap
 from discreet.regression.near_landmarks import NearLandmarks
 from discreet.regression.options import LeastSquaresOptions
+from discreet.regression.rays import Rays
 from discreet.regression.settings import settle
 from discreet.regression.solution import Solution
 from discreet.regression.waves import Waves
@@ -25,6 +26,7 @@ __all__ = [
     "Moments",
     "NearLandmarks",
     "QueryMap",
+    "Rays",
     "Solution",
     "Waves",
     "least_squares",

@@ -12,11 +12,15 @@ from discreet.regression import registry
 from discreet.regression.linear import Linear
 from discreet.regression.maps import QueryMap
 from discreet.regression.near_landmarks import NearLandmarks
+from discreet.regression.rays import Rays
 from discreet.regression.waves import Waves
 
 # Of the squared budget, for second moments: a half loses where rows are few, a twentieth where they
 # are many.
 SHARE = 0.25
+
+# So many public rows tell their second moments well enough.
+_ENOUGH = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +55,7 @@ class Choice:
     Attributes:
         features: the map.
         share: of the squared budget for second moments.
-        moment: the mean of φ ⊗ φ over public rows, if the share is zero.
+        moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, if the share is zero.
     """
 
     features: QueryMap
@@ -81,6 +85,8 @@ def _made(request: Request) -> QueryMap:
         name = _kind(request)
     if name == Linear.kind:
         return Linear(request.dim, key_norm=request.key_norm)
+    if name == Rays.kind:
+        return Rays(request.dim, key_norm=request.key_norm)
     if name == NearLandmarks.kind:
         if request.public_rows is None:
             return _validate.reject("features", name, "given with public_rows to make it of")
@@ -108,8 +114,9 @@ def _kind(request: Request) -> str:
 
 
 def public_moment(features: QueryMap, public_rows: PublicRows | None) -> Floats:
-    """Return the mean of φ ⊗ φ over public rows, shape (r, r)."""
+    """Return the mean of [φ; 1] ⊗ [φ; 1] over public rows, shape (r + 1, r + 1)."""
     if public_rows is None:
         return _validate.reject("share", 0, "above 0, unless public_rows are given")
-    mapped = features.key_features(public_rows.mixed[:20_000]).features / features.unit
-    return np.asarray(mapped.T @ mapped / len(mapped))
+    mapped = features.key_features(public_rows.mixed[:_ENOUGH]).features / features.unit
+    counted = np.concatenate([mapped, np.ones((len(mapped), 1))], axis=1)
+    return np.asarray(counted.T @ counted / len(mapped))

@@ -38,7 +38,8 @@ class Moments(RowLayout):
         tau: τ, the weight of the column that counts rows.
         resolution: `value_norm` is at most 2^resolution lattice units.
         share: of the squared budget that the second moments have; zero if none are released.
-        moment: the mean of φ ⊗ φ over public rows, shape (r, r), where none are released.
+        moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, shape (r + 1, r + 1), where none are
+            released.
     """
 
     noun: ClassVar[tuple[str, str]] = ("regression", "regressions")
@@ -59,7 +60,7 @@ class Moments(RowLayout):
             _validate.reject("moment", "...", "given where share is 0, and only there")
         if self.moment is None:
             return
-        count = self.kernel.features
+        count = self.kernel.features + 1
         shaped = self.moment.shape == (count, count) and self.moment.dtype == np.float64
         if not shaped or not np.all(np.abs(self.moment) <= 1 + 1e-6):
             _validate.reject("moment", "...", f"means of products, shape {(count, count)}")
@@ -99,7 +100,9 @@ class Moments(RowLayout):
 
         ‖w ⊗ a‖² + g²·‖a ⊗ a‖² ≤ C² + g²·R⁴, with g the weight of the moments.
         """
-        moments = self._moment_weight * FEATURE_RADIUS**2 if self.share else 0.0
+        if not self.share:
+            return self.outer_bound
+        moments = self._moment_weight * FEATURE_RADIUS**2
         return math.hypot(self.outer_bound, moments) * _ROUNDING
 
     def row_sensitivity(self, neighbours: Neighbours) -> float:

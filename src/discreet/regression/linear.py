@@ -1,8 +1,8 @@
-"""A constant and the columns themselves, on the sphere: what straight lines are made of."""
+"""A constant and the columns themselves: what straight lines are made of."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,9 +17,9 @@ from discreet.regression.maps import QueryMap
 
 @dataclass(frozen=True)
 class Linear(QueryMap):
-    """φ(x) = [1; s·x/key_norm]/‖·‖, with s = stretch: r = d + 1, and every row has length one.
+    """φ(x) = [1; s·x/key_norm]/√(1 + s²), with s = stretch: r = d + 1, and length one at the most.
 
-    So a row uses the whole of the sensitivity, whatever its own length is.
+    A prediction is linear in x, exactly.
 
     Attributes:
         dim: number of coordinates d.
@@ -32,7 +32,7 @@ class Linear(QueryMap):
     dim: int
     _: KW_ONLY
     key_norm: float = 1.0
-    stretch: float = 4.0
+    stretch: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))
@@ -48,7 +48,7 @@ class Linear(QueryMap):
 
     @property
     def unit(self) -> float:
-        """Integer features have the length of the radius, but for rounding."""
+        """The longest integer features have the length of the radius."""
         return float(FEATURE_RADIUS)
 
     @property
@@ -57,24 +57,30 @@ class Linear(QueryMap):
         return FEATURE_RADIUS
 
     @property
+    def least_inner(self) -> int:
+        """That of two keys that are opposite and as long as can be; they share the constant."""
+        return min(self._constant**2 - self._reach**2, 0)
+
+    @property
     def operations(self) -> int:
         """A square and a product for each column."""
         return 4 * self.features
 
-    @cached_property
+    @property
     def _constant(self) -> int:
-        """The constant in units of the keys' lattice: at most 2^30 of them."""
-        return max(round(self.key_radius / self.stretch), 1)
+        """The constant's integer feature."""
+        return math.floor(FEATURE_RADIUS / math.sqrt(1 + self.stretch**2))
+
+    @property
+    def _reach(self) -> int:
+        """How long the other features may be, so that all together have the radius at most."""
+        return math.isqrt(FEATURE_RADIUS**2 - self._constant**2)
 
     def _fill(self, integers: Integers, out: Floats) -> None:
         out[:, 0] = self._constant
-        out[:, 1:] = integers
-        # Exact in integers, the constant included: at most 2^61.
-        squared = np.einsum("ij,ij->i", integers, integers) + self._constant**2
-        # The factor is smaller than the quotient by more than all roundings can add, and cutting
-        # towards zero only shrinks: no row is longer than the radius.
-        factors = FEATURE_RADIUS / np.sqrt(squared.astype(np.float64)) * SHRINK
-        out *= factors[:, None]
+        # A product with one number, smaller than the quotient by more than it is rounded; cutting
+        # towards zero only shrinks.
+        np.multiply(integers, self._reach / self.key_radius * SHRINK, out=out[:, 1:])
         np.trunc(out, out=out)
 
     def query_arrays(self) -> dict[str, NDArray[Any]]:
@@ -84,14 +90,14 @@ class Linear(QueryMap):
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return φ(q): (heads, m, d), clipped, to (heads, m, d + 1)."""
         xp = namespace(queries)
-        stretched = queries * (self.stretch / self.key_norm)
-        one = xp.ones_like(stretched[..., :1])
-        length = xp.sqrt(1 + xp.sum(stretched * stretched, axis=-1, keepdims=True))
-        return xp.concat([one, stretched], axis=-1) / length
+        constant = xp.full_like(queries[..., :1], self._constant / FEATURE_RADIUS)
+        return xp.concat(
+            [constant, queries * (self._reach / FEATURE_RADIUS / self.key_norm)], axis=-1
+        )
 
     def describe(self) -> str:
         """Return how many columns there are."""
-        return f"a constant and {self.dim:,} columns, on the sphere ({self.features:,} features)"
+        return f"a constant and {self.dim:,} columns ({self.features:,} features)"
 
     def parameters(self) -> dict[str, object]:
         """Return the numbers that make the same map again."""

@@ -9,11 +9,12 @@ from discreet import _validate
 from discreet.regression.linear import Linear
 from discreet.regression.maps import QueryMap
 from discreet.regression.near_landmarks import NearLandmarks
+from discreet.regression.rays import Rays
 from discreet.regression.waves import Waves
 
 AUTO = "auto"
 
-KINDS: tuple[type[QueryMap], ...] = (Linear, Waves, NearLandmarks)
+KINDS: tuple[type[QueryMap], ...] = (Linear, Rays, Waves, NearLandmarks)
 
 
 def check_registered(features: object) -> None:

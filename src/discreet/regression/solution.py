@@ -76,8 +76,8 @@ class Solution:
             moments_sigma = deviations[1] / unit**2
             ridge = _RIDGE * moments_sigma * math.sqrt(count)
         else:
-            rows = _rows(real[..., -1] / layout.real_tau, layout.moment)
-            moments, moments_sigma = rows[:, None, None] * layout.moment, 0.0
+            rows = _rows(released, real[..., -1] / layout.real_tau)
+            moments, moments_sigma = rows[:, None, None] * layout.moment[:-1, :-1], 0.0
             ridge = _RIDGE * deviations[0] * layout.real_unit / layout.value_norm * math.sqrt(count)
         values, vectors = np.linalg.eigh(moments)
         shrunk = vectors / (np.maximum(values, 0.0) + ridge)[:, None, :]
@@ -91,13 +91,21 @@ class Solution:
         )
 
 
-def _rows(totals: Floats, moment: Floats) -> Floats:
-    """Return about how many rows there were in each head, from the noisy Σ φ, shape (heads,).
+def _rows(released: Released[Moments], totals: Floats) -> Floats:
+    """Return about how many rows there were in each head, shape (heads,), where G is public.
 
-    If rows are like the public ones, Σ φ is n times their mean, up to what the constant direction
-    of the moment tells: its first eigenvector, which nearly all of Σ φ lies along.
+    If rows are like the public ones, Σ φ is their number times the public mean. Not further from
+    the public figure that was given than by a factor of two.
+
+    Args:
+        released: with a public moment.
+        totals: the noisy Σ φ, shape (heads, r).
     """
-    values, vectors = np.linalg.eigh(moment)
-    first = vectors[:, -1]
-    mean = math.sqrt(max(float(values[-1]), 1e-12))
-    return np.asarray(np.maximum(np.abs(totals @ first) / mean, 1.0))
+    layout = released.layout
+    if released.rows is not None or layout.moment is None:
+        return np.full(len(totals), float(max(released.rows or 1, 1)))
+    mean = layout.moment[-1, :-1]
+    estimate = totals @ mean / max(float(mean @ mean), np.finfo(float).tiny)
+    hint = released.rows_hint
+    least, most = (1.0, math.inf) if hint is None else (hint / 2, hint * 2.0)
+    return np.asarray(np.clip(estimate, least, most))
