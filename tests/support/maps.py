@@ -3,7 +3,7 @@
 import numpy as np
 from data import unit_rows
 
-from discreet.regression import Linear, NearLandmarks, Rays, Waves, registry
+from discreet.regression import Linear, LinesAndWaves, NearLandmarks, Rays, Waves, registry
 
 
 def public_rows(dim, norm=1.0):
@@ -23,6 +23,10 @@ def maps(dim, norm=1.0):
         "linear": Linear(dim, key_norm=norm),
         "linear, nearly constant": Linear(dim, key_norm=norm, stretch=0.3),
         "rays": Rays(dim, key_norm=norm),
+        "lines and waves": LinesAndWaves(
+            Rays(dim, key_norm=norm),
+            Waves(dim, frequencies=9, scale=3.0 / norm**2, key_norm=norm, query_norm=norm),
+        ),
         "waves": Waves(dim, frequencies=20, scale=3.0 / norm**2, key_norm=norm, query_norm=norm),
         "landmarks": near,
         "landmarks that make no sense": registry.restore(near.parameters(), arrays),

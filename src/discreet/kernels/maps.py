@@ -116,6 +116,15 @@ class RowMap(abc.ABC):
         """Return memory for rows·r numbers as features, shape (rows, r), in the map's own order."""
         return memory.reshape(rows, self.features)
 
+    def fill(self, integers: Integers, out: Floats) -> None:
+        """Write the integer features of keys that have been clipped and rounded (`key_lattice`).
+
+        Args:
+            integers: rounded keys, shape (n, d).
+            out: shape (n, r), in rows that lie side by side.
+        """
+        self._fill(integers, out)
+
     @abc.abstractmethod
     def _fill(self, integers: Integers, out: Floats) -> None:
         """Write the integer features of rounded keys."""

@@ -29,6 +29,7 @@ def _facts(released: Released[Moments]) -> dict[str, object]:
         "moments_sigma": sigmas[1] / features.unit**2 if layout.share else 0.0,
         "noise_multiplier": released.mechanism.sigma,
         "share": layout.share,
+        "ridge": layout.ridge,
         "key_norm": features.key_norm,
         "value_norm": layout.value_norm,
         "tau": layout.real_tau,
@@ -53,6 +54,8 @@ def _sentences(released: Released[Moments], facts: dict[str, object]) -> list[tu
             "budget)"
         )
         moments = "released with noise"
+        if layout.moment is not None:
+            moments += ", and mixed with those of public rows if rows are like them"
     else:
         moments = "of public rows: only the sums are private, and have the whole budget"
     bounds = (

@@ -1,4 +1,4 @@
-"""Which features, and whose second moments: from public numbers, and public rows if any."""
+"""Which features, and how the budget is shared: from public numbers, and public rows if any."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,30 @@ from discreet.errors import InvalidInput
 from discreet.kernels.public_rows import PublicRows
 from discreet.regression import registry
 from discreet.regression.linear import Linear
+from discreet.regression.lines_and_waves import LinesAndWaves
 from discreet.regression.maps import QueryMap
 from discreet.regression.near_landmarks import NearLandmarks
 from discreet.regression.rays import Rays
 from discreet.regression.waves import Waves
 
-# Of the squared budget, for second moments: a half loses where rows are few, a twentieth where they
-# are many.
-SHARE = 0.25
+# Of the squared budget, for second moments: a half loses where rows are few, a tenth where they are
+# many; between a quarter and 0.4 it hardly matters.
+SHARE = 1 / 3
+
+# Where rows are spread over the ball of their bound, e^(-scale·‖x - y‖²/2) tells neighbours from
+# others; landmarks know better where rows are, and can look closer.
+_WAVES_SCALE, _LANDMARKS_SCALE = 2.5, 5.0
+
+# As many waves as the noise lets one see: so many rows for each unit of noise, and more.
+_FEW_WAVES, _SOME_WAVES, _MANY_WAVES = 256, 512, 1024
+_SOME_ROWS, _MANY_ROWS = 2_700, 27_000
+
+# Beside lines, to bend them.
+_BENDING_WAVES, _BENDING_SCALE = 64, 6.0
+
+# Keys as wide as this are embeddings, made to be told apart by planes; so many random waves as they
+# would need are more than the noise allows.
+_WIDE = 256
 
 # So many public rows tell their second moments well enough.
 _ENOUGH = 20_000
@@ -30,7 +46,6 @@ class Request:
     Attributes:
         features: a map, the name of a kind, or "auto".
         dim: width of keys.
-        value_dim: width of values.
         key_norm: bound on keys.
         rows: a public number of rows, if there is one.
         multiplier: σ of the noise, in units of a row's contribution.
@@ -40,7 +55,6 @@ class Request:
 
     features: str | QueryMap
     dim: int
-    value_dim: int
     key_norm: float
     rows: int | None
     multiplier: float
@@ -55,7 +69,7 @@ class Choice:
     Attributes:
         features: the map.
         share: of the squared budget for second moments.
-        moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, if the share is zero.
+        moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, if there are any.
     """
 
     features: QueryMap
@@ -67,42 +81,39 @@ def choose(request: Request) -> Choice:
     """Return features and shares."""
     features = request.features
     if isinstance(features, str):
-        features = _made(request)
+        features = _made(features, request)
     elif features.dim != request.dim or features.key_norm != request.key_norm:
         wanted = f"features for keys of width {request.dim} and norm {request.key_norm:g}"
         _validate.reject("features", f"{features.dim}, {features.key_norm:g}", wanted)
-    share = SHARE if request.share is None else request.share
+    public = request.public_rows
     return Choice(
         features=features,
-        share=share,
-        moment=None if share else public_moment(features, request.public_rows),
+        share=SHARE if request.share is None else request.share,
+        moment=None if public is None else public_moment(features, public),
     )
 
 
-def _made(request: Request) -> QueryMap:
-    name = request.features
+def _made(name: str, request: Request) -> QueryMap:
+    """Return the map of that name."""
     if name == registry.AUTO:
         name = _kind(request)
+    dim, norm = request.dim, request.key_norm
     if name == Linear.kind:
-        return Linear(request.dim, key_norm=request.key_norm)
+        return Linear(dim, key_norm=norm)
     if name == Rays.kind:
-        return Rays(request.dim, key_norm=request.key_norm)
-    if name == NearLandmarks.kind:
-        if request.public_rows is None:
-            return _validate.reject("features", name, "given with public_rows to make it of")
-        return NearLandmarks(
-            request.public_rows, scale=5 / request.key_norm**2, key_norm=request.key_norm
-        )
-    return Waves(
-        request.dim,
-        frequencies=512,
-        scale=2.5 / request.key_norm**2,
-        key_norm=request.key_norm,
-        query_norm=request.key_norm,
-    )
+        return Rays(dim, key_norm=norm)
+    if name == LinesAndWaves.kind:
+        waves = _waves(request, _BENDING_WAVES, _BENDING_SCALE)
+        return LinesAndWaves(Rays(dim, key_norm=norm), waves)
+    if name == Waves.kind:
+        return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
+    if request.public_rows is None:
+        return _validate.reject("features", name, "given with public_rows to make it of")
+    return NearLandmarks(request.public_rows, scale=_LANDMARKS_SCALE / norm**2, key_norm=norm)
 
 
 def _kind(request: Request) -> str:
+    """Return the kind that suits rows of such a width, as far as public numbers tell."""
     if request.rows is None:
         raise InvalidInput(
             'Expected features="auto" to come with rows_hint, a public (rounded) number of rows; '
@@ -110,13 +121,26 @@ def _kind(request: Request) -> str:
         )
     if request.public_rows is not None:
         return NearLandmarks.kind
-    return Waves.kind
+    return Linear.kind if request.dim >= _WIDE else Waves.kind
 
 
-def public_moment(features: QueryMap, public_rows: PublicRows | None) -> Floats:
+def waves_for(rows: int | None, multiplier: float) -> int:
+    """Return how many waves so many rows deserve under so much noise."""
+    seen = 0 if rows is None else rows / multiplier
+    if seen < _SOME_ROWS:
+        return _FEW_WAVES
+    return _SOME_WAVES if seen < _MANY_ROWS else _MANY_WAVES
+
+
+def _waves(request: Request, count: int, scale: float) -> Waves:
+    norm = request.key_norm
+    return Waves(
+        request.dim, frequencies=count, scale=scale / norm**2, key_norm=norm, query_norm=norm
+    )
+
+
+def public_moment(features: QueryMap, public_rows: PublicRows) -> Floats:
     """Return the mean of [φ; 1] ⊗ [φ; 1] over public rows, shape (r + 1, r + 1)."""
-    if public_rows is None:
-        return _validate.reject("share", 0, "above 0, unless public_rows are given")
     mapped = features.key_features(public_rows.mixed[:_ENOUGH]).features / features.unit
     counted = np.concatenate([mapped, np.ones((len(mapped), 1))], axis=1)
     return np.asarray(counted.T @ counted / len(mapped))

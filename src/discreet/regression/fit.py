@@ -129,12 +129,13 @@ class LeastSquares:
     @cached_property
     def _all_placed(self) -> Placed:
         solution = self.solution
+        half = solution.moments_sigma[:, None, None] ** 2 / 2
         arrays = {
             "weights": solution.weights,
             "inverse": solution.inverse,
             "shrunk": solution.inverse @ solution.weights,
-            "lengths": solution.true_lengths,
-            "truth": solution.true_part,
+            "lengths": solution.true_lengths * half,
+            "truth": solution.true_part * half,
         }
         return Placed({**self.features.query_arrays(), **arrays})
 
@@ -155,6 +156,6 @@ class LeastSquares:
         pulled = features @ arrays["inverse"]
         length = xp.sum(pulled * pulled, axis=-1, keepdims=True)
         along = (features @ arrays["shrunk"]) ** 2 * arrays["truth"]
-        of_moments = (length * arrays["lengths"] + along) * (self.solution.moments_sigma**2 / 2)
+        of_moments = length * arrays["lengths"] + along
         variance = length * self.solution.sums_sigma**2 + of_moments
         return features @ arrays["weights"], xp.sqrt(variance)

@@ -38,27 +38,31 @@ class Moments(RowLayout):
         tau: τ, the weight of the column that counts rows.
         resolution: `value_norm` is at most 2^resolution lattice units.
         share: of the squared budget that the second moments have; zero if none are released.
-        moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, shape (r + 1, r + 1), where none are
-            released.
+        ridge: λ, in units of the noise (`solution`).
+        moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, shape (r + 1, r + 1), if there are
+            any; where no second moments are released, there must be.
     """
 
     noun: ClassVar[tuple[str, str]] = ("regression", "regressions")
 
     kernel: QueryMap
     share: float
+    ridge: float
     moment: Floats | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         registry.check_registered(self.kernel)
         share = _validate.real("share", self.share, at_least=0, at_most=0.99)
         object.__setattr__(self, "share", share)
+        ridge = _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)
+        object.__setattr__(self, "ridge", ridge)
         self._check_moment()
         super().__post_init__()
 
     def _check_moment(self) -> None:
-        if (self.moment is None) is not (self.share > 0):
-            _validate.reject("moment", "...", "given where share is 0, and only there")
         if self.moment is None:
+            if not self.share:
+                _validate.reject("share", 0, "above 0, unless public_rows are given")
             return
         count = self.kernel.features + 1
         shaped = self.moment.shape == (count, count) and self.moment.dtype == np.float64
@@ -163,7 +167,8 @@ class Moments(RowLayout):
 
     def parameters(self) -> dict[str, object]:
         """Return the numbers that, with the `arrays`, make the same layout again."""
-        return {**super().parameters(), "share": self.share}
+        public = self.moment is not None
+        return {**super().parameters(), "share": self.share, "ridge": self.ridge, "public": public}
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the map's arrays, and the public moment if there is one."""
@@ -177,10 +182,10 @@ class Moments(RowLayout):
         cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> "Moments":
         """Return the layout with these `parameters`, and these arrays of its map."""
-        names = ("value_dim", "value_norm", "tau", "resolution", "share")
+        names = ("value_dim", "value_norm", "tau", "resolution", "share", "ridge")
         return cls(
             kernel=registry.restore(parameters["kernel"], arrays),
             heads=tuple(parameters["heads"]),
             **{name: parameters[name] for name in names},
-            moment=arrays["moment"] if parameters["share"] == 0 else None,
+            moment=arrays["moment"] if parameters["public"] else None,
         )

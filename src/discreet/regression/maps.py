@@ -21,6 +21,11 @@ _LENGTH_ROUNDING = 1e-5
 class QueryMap(RowMap):
     """A map whose features are the same for rows and for queries, but for rounding."""
 
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """How many features each block has; blocks are shrunk by a λ of their own."""
+        return (self.features,)
+
     @abc.abstractmethod
     def query_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that `query_features` needs, by name: public arrays."""

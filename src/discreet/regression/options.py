@@ -22,6 +22,7 @@ class RegressionOptions(TypedDict, total=False):
     rows_hint: int | None
     public_rows: Array
     share: float | None
+    ridge: float
     tau: float | None
     group_rows: float
 
@@ -36,21 +37,25 @@ class LeastSquaresOptions(SharedOptions):
         neighbours: "add_remove" (the number of rows is private, too), or "replace".
         key_norm: public bound on ‖key‖₂, and on queries. Choose it without looking at the data.
         value_norm: public bound on ‖value‖₂.
-        features: "auto", "linear" (straight lines), "waves" (curves of any shape),
-            "near_landmarks" (like public rows), or a map from `discreet.regression`.
+        features: "auto", "linear" (straight lines), "rays" (straight lines between classes),
+            "waves" (curves of any shape), "lines_and_waves" (both), "near_landmarks" (like public
+            rows), or a map from `discreet.regression`.
         rows_hint: a public, rounded number of rows, never computed from the data under
             "add_remove". "auto" needs it.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
             They become part of the release.
-        share: of the squared budget, for the second moments. 0 takes those of `public_rows`
-            instead, and leaves the whole budget to the sums. None: a quarter, or what "auto" finds
-            better.
+        share: of the squared budget, for the second moments; None for a third. 0 takes those of
+            `public_rows` instead, and leaves the whole budget to the sums: for few rows, and
+            public ones that are surely alike.
+        ridge: how much is shrunk: λ in units of σ·√features, σ the noise of second moments. 0.5
+            for numbers; 0.35 is better for classes.
         tau: weight of the column that counts rows; None for value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
     """
 
     features: str | QueryMap = registry.AUTO
     share: float | None = None
+    ridge: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,5 +71,6 @@ class LeastSquaresOptions(SharedOptions):
         if self.share is not None:
             share = _validate.real("share", self.share, at_least=0, at_most=0.99)
             self._keep({"share": share})
+        self._keep({"ridge": _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)})
         if self.share == 0 and self.public_rows is None:
             _validate.reject("share", self.share, "above 0, unless public_rows are given")

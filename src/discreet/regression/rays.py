@@ -35,7 +35,7 @@ class Rays(QueryMap):
     dim: int
     _: KW_ONLY
     key_norm: float = 1.0
-    stretch: float = 4.0
+    stretch: float = 3.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))

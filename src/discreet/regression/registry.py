@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from discreet import _validate
 from discreet.regression.linear import Linear
+from discreet.regression.lines_and_waves import LinesAndWaves
 from discreet.regression.maps import QueryMap
 from discreet.regression.near_landmarks import NearLandmarks
 from discreet.regression.rays import Rays
@@ -14,7 +15,7 @@ from discreet.regression.waves import Waves
 
 AUTO = "auto"
 
-KINDS: tuple[type[QueryMap], ...] = (Linear, Rays, Waves, NearLandmarks)
+KINDS: tuple[type[QueryMap], ...] = (Linear, Rays, Waves, LinesAndWaves, NearLandmarks)
 
 
 def check_registered(features: object) -> None:

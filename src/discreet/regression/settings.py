@@ -29,7 +29,6 @@ def settle(
     request = Request(
         features=options.features,
         dim=shape.key_dim,
-        value_dim=shape.value_dim,
         key_norm=options.number("key_norm", 0, 1),
         rows=options.rows_hint,
         multiplier=multiplier,
@@ -46,6 +45,7 @@ def settle(
         tau=tau if options.tau is None else options.number("tau", 0, 1),
         resolution=value_resolution(multiplier, rows_hint=options.rows_hint),
         share=chosen.share,
+        ridge=options.ridge,
         moment=chosen.moment,
     )
     return Settings(

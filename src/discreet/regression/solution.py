@@ -1,6 +1,8 @@
-"""From noisy sums to coefficients: one eigenvalue problem. Post-processing, so it costs nothing.
+"""From noisy sums to coefficients: post-processing, so it costs nothing.
 
 W = (G₊ + λ)⁻¹·S, where G₊ is the noisy G without its negative eigenvalues: the true G has none.
+With public rows G is mixed with theirs, as far as the noise makes that worth while, if the noisy
+sums say that the private rows are like them.
 """
 
 import math
@@ -15,9 +17,15 @@ from discreet.memory.settings import part_sigmas
 from discreet.noise import RoundedGaussian
 from discreet.regression.layout import Moments
 
-# λ in units of σ_G·√r. The noise alone has eigenvalues up to √2·σ_G·√r; what is as small as that is
-# noise, and what is shrunk more than needed costs little. Not tuned on anybody's data.
-_RIDGE = 0.5
+# Beyond so many features λ does not grow: eigenvalues of the signal do not, either.
+_MOST_ROOT = 32.0
+
+# Second moments of public rows count as much as the noisy ones at so many rows for each unit of
+# noise, and not at all where the mean of rows differs from theirs by more than this (squared).
+_ROWS_FOR_NOISE, _UNLIKE = 4_600.0, 0.1
+
+# λ does not fall below this share of itself where G is mostly public: S has noise, too.
+_LEAST_RIDGE = 0.35
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +35,46 @@ class Solution:
     Attributes:
         weights: W, shape (heads, r, d_v).
         inverse: (G₊ + λ)⁻¹, shape (heads, r, r).
-        ridge: λ.
+        ridge: λ of each feature, shape (heads, r).
+        own: how much of G is from the private rows, shape (heads,); the rest is public.
         sums_sigma: standard deviation of the noise on an entry of S.
-        moments_sigma: of the noise on a diagonal entry of G; zero if G is public.
+        moments_sigma: of the noise on a diagonal entry of G, shape (heads,); zero if G is public.
     """
 
     weights: Floats
     inverse: Floats
-    ridge: float
+    ridge: Floats
+    own: Floats
     sums_sigma: float
-    moments_sigma: float
+    moments_sigma: Floats
+
+    @classmethod
+    def of(cls, released: Released[Moments]) -> "Solution":
+        """Return the solution of a release."""
+        layout = released.layout
+        unit = layout.kernel.unit
+        sigmas = part_sigmas(layout, released.sigma)
+        deviations = [math.sqrt(RoundedGaussian(sigma=sigma).variance) for sigma in sigmas]
+        sums_sigma = deviations[0] * layout.real_unit
+        sums = np.asarray(released.state.swapaxes(1, 2) * layout.real_unit, dtype=np.float64)
+        noise = deviations[1] / unit**2 if layout.share else sums_sigma / layout.value_norm
+        rows = _rows(released, sums[..., -1] / layout.real_tau)
+        own = _own_part(layout, sums[..., -1] / layout.real_tau, rows, sums_sigma, noise)
+        moments = np.zeros((layout.head_count, layout.kernel.features, layout.kernel.features))
+        if layout.share:
+            moments += own[:, None, None] * layout.matrices(*released.others) / unit**2
+        if layout.moment is not None:
+            moments += ((1 - own) * rows)[:, None, None] * layout.moment[:-1, :-1]
+        ridge = np.maximum(own, _LEAST_RIDGE)[:, None] * _ridge(layout, noise)
+        inverse = _inverse(moments, ridge)
+        return cls(
+            weights=inverse @ sums[..., :-1],
+            inverse=inverse,
+            ridge=ridge,
+            own=own,
+            sums_sigma=sums_sigma,
+            moments_sigma=own * noise if layout.share else 0 * own,
+        )
 
     @cached_property
     def _noise_power(self) -> Floats:
@@ -52,60 +90,69 @@ class Solution:
         """
         squared = np.sum(self.weights**2, axis=1, keepdims=True)
         own = np.maximum(squared - self.sums_sigma**2 * self._noise_power, 0.0)
-        factor = np.sqrt(1 + self.moments_sigma**2 * self._noise_power / 2)
-        return np.asarray(own / np.maximum(squared, np.finfo(float).tiny) / factor)
+        variance = self.moments_sigma[:, None, None] ** 2 * self._noise_power / 2
+        return np.asarray(own / np.maximum(squared, np.finfo(float).tiny) / np.sqrt(1 + variance))
 
     @property
     def true_lengths(self) -> Floats:
         """‖w‖² without its noise, shape (heads, 1, d_v)."""
         return np.asarray(np.sum(self.weights**2, axis=1, keepdims=True) * self.true_part)
 
-    @classmethod
-    def of(cls, released: Released[Moments]) -> "Solution":
-        """Return the solution of a release."""
-        layout = released.layout
-        unit, count = layout.kernel.unit, layout.kernel.features
-        deviations = [
-            math.sqrt(RoundedGaussian(sigma=sigma).variance)
-            for sigma in part_sigmas(layout, released.sigma)
-        ]
-        real = np.asarray(released.state.swapaxes(1, 2) * layout.real_unit, dtype=np.float64)
-        if layout.moment is None:
-            diagonal, upper = released.others
-            moments = layout.matrices(diagonal, upper) / unit**2
-            moments_sigma = deviations[1] / unit**2
-            ridge = _RIDGE * moments_sigma * math.sqrt(count)
-        else:
-            rows = _rows(released, real[..., -1] / layout.real_tau)
-            moments, moments_sigma = rows[:, None, None] * layout.moment[:-1, :-1], 0.0
-            ridge = _RIDGE * deviations[0] * layout.real_unit / layout.value_norm * math.sqrt(count)
-        values, vectors = np.linalg.eigh(moments)
-        shrunk = vectors / (np.maximum(values, 0.0) + ridge)[:, None, :]
-        inverse = shrunk @ vectors.swapaxes(1, 2)
-        return cls(
-            weights=inverse @ real[..., :-1],
-            inverse=inverse,
-            ridge=ridge,
-            sums_sigma=deviations[0] * layout.real_unit,
-            moments_sigma=moments_sigma,
-        )
+
+def _ridge(layout: Moments, noise: float) -> Floats:
+    """Return λ of each feature, shape (r,): the layout's ridge, in units of σ·√(block's size)."""
+    roots = [min(math.sqrt(size), _MOST_ROOT) for size in layout.kernel.block_sizes]
+    return np.asarray(layout.ridge * noise * np.repeat(roots, layout.kernel.block_sizes))
+
+
+def _inverse(moments: Floats, ridge: Floats) -> Floats:
+    """Return (G₊ + λ)⁻¹, G₊ without the negative eigenvalues of G."""
+    values, vectors = np.linalg.eigh(moments)
+    if np.all(ridge == ridge[:, :1]):
+        shrunk = vectors / (np.maximum(values, 0.0) + ridge[:, :1])[:, None, :]
+        return np.asarray(shrunk @ vectors.swapaxes(1, 2))
+    clipped = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
+    return np.linalg.inv(clipped + ridge[:, None, :] * np.eye(ridge.shape[1]))
 
 
 def _rows(released: Released[Moments], totals: Floats) -> Floats:
-    """Return about how many rows there were in each head, shape (heads,), where G is public.
+    """Return about how many rows there were in each head, shape (heads,), if there is a moment.
 
     If rows are like the public ones, Σ φ is their number times the public mean. Not further from
     the public figure that was given than by a factor of two.
 
     Args:
-        released: with a public moment.
+        released: the noisy sums.
         totals: the noisy Σ φ, shape (heads, r).
     """
-    layout = released.layout
-    if released.rows is not None or layout.moment is None:
+    moment = released.layout.moment
+    if released.rows is not None or moment is None:
         return np.full(len(totals), float(max(released.rows or 1, 1)))
-    mean = layout.moment[-1, :-1]
+    mean = moment[-1, :-1]
     estimate = totals @ mean / max(float(mean @ mean), np.finfo(float).tiny)
     hint = released.rows_hint
     least, most = (1.0, math.inf) if hint is None else (hint / 2, hint * 2.0)
     return np.asarray(np.clip(estimate, least, most))
+
+
+def _own_part(
+    layout: Moments, totals: Floats, rows: Floats, sums_sigma: float, noise: float
+) -> Floats:
+    """Return how much the noisy second moments count, beside those of public rows, shape (heads,).
+
+    Args:
+        layout: with or without a public moment.
+        totals: the noisy Σ φ, shape (heads, r).
+        rows: about how many, shape (heads,).
+        sums_sigma: of the noise on an entry of S.
+        noise: of that on a diagonal entry of G.
+    """
+    if layout.moment is None:
+        return np.ones(len(totals))
+    if not layout.share:
+        return np.zeros(len(totals))
+    mean = layout.moment[-1, :-1]
+    apart = np.sum((totals / rows[:, None] - mean) ** 2, axis=1)
+    by_noise = totals.shape[1] * (sums_sigma / layout.real_tau / rows) ** 2
+    unlike = (apart - by_noise) / max(float(mean @ mean), np.finfo(float).tiny)
+    return np.where(unlike > _UNLIKE, 1.0, rows / (rows + _ROWS_FOR_NOISE * noise))

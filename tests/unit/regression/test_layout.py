@@ -18,7 +18,7 @@ OPTIONS = {"heads": (), "value_dim": 2, "value_norm": 1.0, "tau": 0.25, "resolut
 
 
 def layout(kind="linear", **changes):
-    return Moments(kernel=MAPS[kind], **OPTIONS | {"share": 0.25} | changes)
+    return Moments(kernel=MAPS[kind], **OPTIONS | {"share": 0.25, "ridge": 0.5} | changes)
 
 
 def sums(each, keys, values, groups=None):
@@ -102,14 +102,14 @@ def test_it_comes_back_from_its_parameters_and_arrays():
         {"share": -0.1},
         {"share": 1.0},
         {"share": 0.0},
-        {"moment": np.eye(5)},
+        {"ridge": 0.0},
         {"share": 0.0, "moment": np.eye(4)},
         {"share": 0.0, "moment": np.full((5, 5), np.nan)},
         {"share": 0.0, "moment": np.eye(5, dtype=np.float32)},
     ],
 )
 def test_shares_and_moments_that_make_no_sense_are_refused(changes):
-    with pytest.raises(InvalidInput, match=r"share|moment"):
+    with pytest.raises(InvalidInput, match=r"share|moment|ridge"):
         layout(**changes)
 
 
