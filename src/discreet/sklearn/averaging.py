@@ -1,5 +1,6 @@
 """Answers that are averages over near rows, from a memory."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +10,10 @@ from discreet.memory import Memory, build
 from discreet.memory.temperature import Goal
 from discreet.noise import Entropy
 from discreet.sklearn.reading import Reader, Release, Rows, Terms
+
+
+# Standard deviations that shares of classes must be beyond noise.
+_SURE = 3.0
 
 
 class Average(Reader):
@@ -43,16 +48,21 @@ class Average(Reader):
         class does not win because it is frequent.
 
         Values are e_c - 1/C, so a memory answers AV_c = num_c - den/C and D = den. At the origin
-        all weights are one, so π_c = AV_c(0)/D(0) + 1/C, with its noise; and 1/C cancels:
+        all weights are one, so π_c = 1/C + AV_c(0)/D(0), with noise; and 1/C cancels:
 
-            score_c = (AV_c(q) - D(q)·AV_c(0)/D(0))/D(0).
+            score_c = (AV_c(q) - D(q)·f·AV_c(0)/D(0))/D(0).
+
+        f is 1 but for noise: where AV(0) is no longer than noise alone may be, f = 0 takes classes
+        for equally frequent. Near rows den is many times D(0), and the noise of π_c with it.
         """
         memory = _memory(release)
-        [totals], [rows] = _sums(memory, np.zeros((1, queries.shape[1])))
+        origin = np.zeros((1, queries.shape[1]))
+        [totals], [rows] = _sums(memory, origin)
         # Fewer rows than one there are not; and no share is below none or above all.
         rows = max(float(rows), 1.0)
         count = len(totals)
         excess = np.clip(totals / rows, -1 / count, 1 - 1 / count)
+        excess *= _beyond_noise(totals, float(memory.sums_stderr(origin)[0][0]))
         numerators, denominators = _sums(memory, queries)
         return np.asarray((numerators - denominators[:, None] * excess) / rows)
 
@@ -74,3 +84,14 @@ def _memory(release: Release) -> Memory:
 def _sums(memory: Memory, queries: Floats) -> tuple[Floats, Floats]:
     numerators, denominators = memory.sums(queries)
     return np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+
+
+def _beyond_noise(totals: Floats, sigma: float) -> float:
+    """Return how much of some totals to believe, from 0 to 1, if each has such noise.
+
+    1 - t/‖totals‖², where noise alone would have ‖totals‖² below t nearly always: three standard
+    deviations above its mean. With t the mean it would be James and Stein's estimate.
+    """
+    count = len(totals)
+    noise = sigma**2 * (count + _SURE * math.sqrt(2 * count))
+    return max(1 - noise / max(float(totals @ totals), noise), 0.0)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, estimator_html_repr
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from discreet import _validate
 from discreet._typing import Array, Floats
@@ -166,7 +166,12 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         """Return public rows, in units of X, as keys."""
         if self.public_rows is None:
             return None
-        rows = validate_data(self, self.public_rows, reset=False, dtype=np.float64)
+        if hasattr(self, "feature_names_in_") and hasattr(self.public_rows, "columns"):
+            rows = validate_data(self, self.public_rows, reset=False, dtype=np.float64)
+        else:
+            rows = check_array(self.public_rows, dtype=np.float64, input_name="public_rows")
+        if rows.shape[1] != self.n_features_in_:
+            _validate.reject("public_rows", rows.shape, f"as wide as X is, {self.n_features_in_}")
         return columns.keys(rows)
 
     @property
@@ -207,7 +212,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     def __sklearn_clone__(self) -> Self:
         """Return the same without the release. Clones share a source of noise: none repeats it."""
         bare = type(self).__new__(type(self))
-        vars(bare).update(vars(self), entropy=None)
+        bare.__dict__.update(vars(self), entropy=None)
         cloned: Self = super(PrivateEstimator, bare).__sklearn_clone__()
         cloned.entropy = self.entropy
         return cloned

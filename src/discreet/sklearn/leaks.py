@@ -50,5 +50,5 @@ def warn_of(leaks: list[Leak]) -> None:
 
 def one_digit(rows: int) -> int:
     """Return a number of rows, rounded to one significant digit; at least 1."""
-    power = 10 ** (len(str(rows)) - 1)
+    power = int(10 ** (len(str(rows)) - 1))
     return max((rows + power // 2) // power * power, 1)
