@@ -1,0 +1,97 @@
+"""Answers that are averages over near rows, from a memory."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from discreet._typing import Floats
+from discreet.memory import Memory, build
+from discreet.memory.temperature import Goal
+from discreet.noise import Entropy
+from discreet.sklearn.reading import Reader, Release, Rows, Terms
+
+
+# Standard deviations that shares of classes must be beyond noise.
+_SURE = 3.0
+
+
+class Average(Reader):
+    """Weights e^(scale·⟨q, k⟩): for few rows, and for small ε."""
+
+    name: ClassVar[str] = "average"
+
+    def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Release:
+        """Return a memory of the rows."""
+        return build(
+            rows.keys,
+            rows.values,
+            groups=rows.groups,
+            entropy=entropy,
+            epsilon=terms.epsilon,
+            delta=terms.delta,
+            neighbours=terms.neighbours,
+            key_norm=terms.key_norm,
+            query_norm=terms.key_norm,
+            value_norm=terms.value_norm,
+            rows_hint=terms.rows_hint,
+            public_rows=terms.public_rows,
+            goal=Goal.AVERAGE if terms.classes is None else Goal.RANK,
+            group_rows=terms.group_rows,
+        )
+
+    def scores(self, release: Release, queries: Floats) -> Floats:
+        """Return by how much each class weighs more near a query than it does everywhere.
+
+        With weights w_i and classes c_i, num_c = Σ w_i·[c_i = c], den = Σ w_i, and π_c the share of
+        class c in all rows: the score is num_c - π_c·den, for each row that there is. A frequent
+        class does not win because it is frequent.
+
+        Values are e_c - 1/C, so a memory answers AV_c = num_c - den/C and D = den. At the origin
+        all weights are one, so π_c = 1/C + AV_c(0)/D(0), with noise; and 1/C cancels:
+
+            score_c = (AV_c(q) - D(q)·f·AV_c(0)/D(0))/D(0).
+
+        f is 1 but for noise: where AV(0) is no longer than noise alone may be, f = 0 takes classes
+        for equally frequent. Near rows den is many times D(0), and the noise of π_c with it.
+        """
+        memory = _memory(release)
+        origin = np.zeros((1, queries.shape[1]))
+        [totals], [rows] = _sums(memory, origin)
+        # Fewer rows than one there are not; and no share is below none or above all.
+        rows = max(float(rows), 1.0)
+        count = len(totals)
+        excess = np.clip(totals / rows, -1 / count, 1 - 1 / count)
+        excess *= _beyond_noise(totals, float(memory.sums_stderr(origin)[0][0]))
+        numerators, denominators = _sums(memory, queries)
+        return np.asarray((numerators - denominators[:, None] * excess) / rows)
+
+    def numbers(self, release: Release, queries: Floats) -> Floats:
+        """Return weighted means of the values."""
+        return np.asarray(_memory(release).attend(queries), dtype=np.float64)
+
+    def noise(self, release: Release, queries: Floats) -> Floats:
+        """Return the standard error of the noise in them."""
+        return np.asarray(_memory(release).noise_stderr(queries), dtype=np.float64)
+
+
+def _memory(release: Release) -> Memory:
+    if not isinstance(release, Memory):
+        raise TypeError(f"Expected a Memory, got a {type(release).__name__}.")
+    return release
+
+
+def _sums(memory: Memory, queries: Floats) -> tuple[Floats, Floats]:
+    numerators, denominators = memory.sums(queries)
+    return np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
+
+
+def _beyond_noise(totals: Floats, sigma: float) -> float:
+    """Return how much of some totals to believe, from 0 to 1, if each has such noise.
+
+    1 - t/‖totals‖², where noise alone would have ‖totals‖² below t nearly always: three standard
+    deviations above its mean. With t the mean it would be James and Stein's estimate.
+    """
+    count = len(totals)
+    noise = sigma**2 * (count + _SURE * math.sqrt(2 * count))
+    return max(1 - noise / max(float(totals @ totals), noise), 0.0)
