@@ -3,7 +3,7 @@
 Follow a row through the files: `classifier` or `regressor` (the front doors) → `estimator` (a fit
 and what is public about it) with `ranges`, `columns` (rows become keys), `targets` (labels and
 numbers become values) and `leaks` (what had to be taken from the data) → `readers` (which one, by
-a public rule) → `reading`, `averaging`, `solving` (a release, and its answers). `pickles` keeps a
+a public rule) → `reading`, `averaging` (on the `sphere`), `solving` (a release, and its answers). `pickles` keeps a
 release, `page` shows it.
 """
 

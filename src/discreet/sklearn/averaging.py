@@ -10,6 +10,7 @@ from discreet.memory import Memory, build
 from discreet.memory.temperature import Goal
 from discreet.noise import Entropy
 from discreet.sklearn.reading import Reader, Release, Rows, Terms
+from discreet.sklearn.sphere import on_sphere
 
 
 # Standard deviations that shares of classes must be beyond noise.
@@ -17,14 +18,15 @@ _SURE = 3.0
 
 
 class Average(Reader):
-    """Weights e^(scale·⟨q, k⟩): for few rows, and for small ε."""
+    """Weights e^(scale·⟨q, k⟩) of rows on the sphere: for few rows, and for small ε."""
 
     name: ClassVar[str] = "average"
 
     def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Release:
-        """Return a memory of the rows."""
+        """Return a memory of the rows, on the sphere."""
+        public = terms.public_rows
         return build(
-            rows.keys,
+            on_sphere(rows.keys, terms.key_norm),
             rows.values,
             groups=rows.groups,
             entropy=entropy,
@@ -35,7 +37,7 @@ class Average(Reader):
             query_norm=terms.key_norm,
             value_norm=terms.value_norm,
             rows_hint=terms.rows_hint,
-            public_rows=terms.public_rows,
+            public_rows=None if public is None else on_sphere(public, terms.key_norm),
             goal=Goal.AVERAGE if terms.classes is None else Goal.RANK,
             group_rows=terms.group_rows,
         )
@@ -56,29 +58,35 @@ class Average(Reader):
         for equally frequent. Near rows den is many times D(0), and the noise of π_c with it.
         """
         memory = _memory(release)
-        origin = np.zeros((1, queries.shape[1]))
+        origin = np.zeros((1, memory.kernel.dim))
         [totals], [rows] = _sums(memory, origin)
         # Fewer rows than one there are not; and no share is below none or above all.
         rows = max(float(rows), 1.0)
         count = len(totals)
         excess = np.clip(totals / rows, -1 / count, 1 - 1 / count)
         excess *= _beyond_noise(totals, float(memory.sums_stderr(origin)[0][0]))
-        numerators, denominators = _sums(memory, queries)
+        numerators, denominators = _sums(memory, _lifted(memory, queries))
         return np.asarray((numerators - denominators[:, None] * excess) / rows)
 
     def numbers(self, release: Release, queries: Floats) -> Floats:
         """Return weighted means of the values."""
-        return np.asarray(_memory(release).attend(queries), dtype=np.float64)
+        memory = _memory(release)
+        return np.asarray(memory.attend(_lifted(memory, queries)), dtype=np.float64)
 
     def noise(self, release: Release, queries: Floats) -> Floats:
         """Return the standard error of the noise in them."""
-        return np.asarray(_memory(release).noise_stderr(queries), dtype=np.float64)
+        memory = _memory(release)
+        return np.asarray(memory.noise_stderr(_lifted(memory, queries)), dtype=np.float64)
 
 
 def _memory(release: Release) -> Memory:
     if not isinstance(release, Memory):
         raise TypeError(f"Expected a Memory, got a {type(release).__name__}.")
     return release
+
+
+def _lifted(memory: Memory, queries: Floats) -> Floats:
+    return on_sphere(queries, memory.kernel.query_norm)
 
 
 def _sums(memory: Memory, queries: Floats) -> tuple[Floats, Floats]:
