@@ -12,7 +12,6 @@ from discreet.noise import Entropy
 from discreet.sklearn.reading import Reader, Release, Rows, Terms
 from discreet.sklearn.sphere import on_sphere
 
-
 # Standard deviations that shares of classes must be beyond noise.
 _SURE = 3.0
 
@@ -52,10 +51,10 @@ class Average(Reader):
         Values are e_c - 1/C, so a memory answers AV_c = num_c - den/C and D = den. At the origin
         all weights are one, so π_c = 1/C + AV_c(0)/D(0), with noise; and 1/C cancels:
 
-            score_c = (AV_c(q) - D(q)·f·AV_c(0)/D(0))/D(0).
+            score_c = (AV_c(q) - D(q)·AV_c(0)/D(0))/D(0).
 
-        f is 1 but for noise: where AV(0) is no longer than noise alone may be, f = 0 takes classes
-        for equally frequent. Near rows den is many times D(0), and the noise of π_c with it.
+        Near rows den is many times D(0), and the noise of π_c with it. So where AV(0) is no longer
+        than noise alone may be, classes are taken for equally frequent: score_c = AV_c(q)/D(0).
         """
         memory = _memory(release)
         origin = np.zeros((1, memory.kernel.dim))
@@ -64,7 +63,8 @@ class Average(Reader):
         rows = max(float(rows), 1.0)
         count = len(totals)
         excess = np.clip(totals / rows, -1 / count, 1 - 1 / count)
-        excess *= _beyond_noise(totals, float(memory.sums_stderr(origin)[0][0]))
+        if not _beyond_noise(totals, float(memory.sums_stderr(origin)[0][0])):
+            excess[:] = 0
         numerators, denominators = _sums(memory, _lifted(memory, queries))
         return np.asarray((numerators - denominators[:, None] * excess) / rows)
 
@@ -94,12 +94,10 @@ def _sums(memory: Memory, queries: Floats) -> tuple[Floats, Floats]:
     return np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
 
 
-def _beyond_noise(totals: Floats, sigma: float) -> float:
-    """Return how much of some totals to believe, from 0 to 1, if each has such noise.
+def _beyond_noise(totals: Floats, sigma: float) -> bool:
+    """Return whether totals are longer than noise of such a standard deviation in each would be.
 
-    1 - t/‖totals‖², where noise alone would have ‖totals‖² below t nearly always: three standard
-    deviations above its mean. With t the mean it would be James and Stein's estimate.
+    ‖noise‖² is within `_SURE` standard deviations of its mean nearly always.
     """
     count = len(totals)
-    noise = sigma**2 * (count + _SURE * math.sqrt(2 * count))
-    return max(1 - noise / max(float(totals @ totals), noise), 0.0)
+    return float(totals @ totals) > sigma**2 * (count + _SURE * math.sqrt(2 * count))

@@ -30,13 +30,13 @@ PEOPLE = np.arange(400) // 4
 CASES = {
     "classes, least squares": (
         PrivateClassifier,
-        {"classes": [0, 1, 2], "reader": "least_squares"},
+        {"classes": [0, 1, 2], "reader": "least_squares", "features": "linear"},
         CLASS,
     ),
     "classes, average": (PrivateClassifier, {"classes": [0, 1, 2], "reader": "average"}, CLASS),
     "numbers, least squares": (
         PrivateRegressor,
-        {"target_bounds": (-1, 2), "reader": "least_squares"},
+        {"target_bounds": (-1, 2), "reader": "least_squares", "features": "linear"},
         TARGET,
     ),
     "numbers, average": (PrivateRegressor, {"target_bounds": (-1, 2), "reader": "average"}, TARGET),
@@ -59,11 +59,15 @@ def states(model):
     return [part.astype(object) for part in (released.state, *released.others)]
 
 
-@pytest.mark.parametrize("more", [{}, {"bounds": ([0, -1, 0], [1, 1, 2])}, {"norm": 1.0}])
+@pytest.mark.parametrize(
+    "more", [{}, {"bounds": ([0, -1, 0], [1, 1, 2])}, {"norm": 1.0}, {"features": "waves"}]
+)
 def test_rows_add_up_and_none_moves_when_another_comes(case, more):
     make, y = case
     if "norm" in more:
         more = {**more, "bounds": None}
+    if "features" in more and make().reader == "average":
+        more = {}
     model = make(entropy=Silent(), **more)
     whole = states(model.fit(X, y))
     parts = [states(model.fit(X[some], y[some])) for some in (slice(0, 151), slice(151, None))]

@@ -53,7 +53,7 @@ def test_each_thing_that_is_missing_is_named_with_its_remedy(missing, taken, rem
 
 
 def test_there_is_one_warning_for_all_of_them():
-    estimator = PrivateClassifier(1, 1e-5)
+    estimator = PrivateClassifier(1, 1e-5, reader="average")
     [(_, message, _)] = caught(estimator, LABELS)
     assert estimator.leaks_ == ("bounds", "classes", "rows_hint")
     assert message.count("(give ") == 3
