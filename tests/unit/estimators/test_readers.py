@@ -10,11 +10,12 @@ pytest.importorskip("sklearn")
 from discreet.memory import build
 from discreet.regression import Linear
 from discreet.sklearn import readers
-from discreet.sklearn.averaging import Average, _beyond_noise
+from discreet.sklearn.averaging import Average, _beyond, _shares
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.ranges import Ranges
 from discreet.sklearn.solving import Solve
-from discreet.testing import Silent
+from discreet.sklearn.sphere import on_sphere
+from discreet.testing import Seeded, Silent
 
 
 def situation(**change):
@@ -93,8 +94,30 @@ def test_a_release_of_another_reader_is_refused():
         Average().numbers("memory", np.zeros((1, 2)))
 
 
-def test_shares_of_classes_count_where_they_are_beyond_noise():
+def memory_of(shares, count=2000, **options):
+    generator = np.random.default_rng(0)
+    classes = generator.choice(len(shares), p=shares, size=count)
+    keys = on_sphere(generator.normal(scale=0.1, size=(count, 4)), 1.0)
+    values = np.eye(len(shares))[classes] - 1 / len(shares)
+    given = {"epsilon": 1, "delta": 1e-5, "rows_hint": count, "entropy": Seeded(0)}
+    return build(keys, values, **{**given, **options}), np.mean(values, axis=0)
+
+
+def test_shares_of_classes_come_from_the_sums():
+    memory, shares = memory_of([0.7, 0.2, 0.1])
+    np.testing.assert_allclose(_shares(memory), shares, atol=0.06)
+    # Rows that are all over the sphere weigh the same at the origin only.
+    keys = np.random.default_rng(1).normal(size=(2000, 5))
+    keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+    values = np.tile([[0.4, -0.4]], (2000, 1))
+    wide = build(keys, values, epsilon=4, delta=1e-5, scale=2.0, entropy=Seeded(0))
+    np.testing.assert_allclose(_shares(wide), [0.4, -0.4], atol=0.06)
+
+
+def test_shares_that_are_noise_are_taken_for_equal():
+    for seed in range(5):
+        memory, _ = memory_of([0.25] * 4, count=500, epsilon=0.3, entropy=Seeded(seed))
+        assert not np.any(_shares(memory))
     noise = np.random.default_rng(0).normal(size=(2000, 10))
-    assert np.mean([_beyond_noise(totals, 1.0) for totals in noise]) < 0.02
-    assert np.mean([_beyond_noise(totals, 0.5) for totals in noise]) > 0.9
-    assert not _beyond_noise(np.zeros(10), 1.0)
+    assert np.mean([_beyond(shares, np.ones(10)) for shares in noise]) < 0.02
+    assert np.mean([_beyond(shares, np.full(10, 0.4)) for shares in noise]) > 0.9
