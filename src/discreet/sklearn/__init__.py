@@ -3,8 +3,8 @@
 Follow a row through the files: `classifier` or `regressor` (the front doors) → `estimator` (a fit
 and what is public about it) with `ranges`, `columns` (rows become keys), `targets` (labels and
 numbers become values) and `leaks` (what had to be taken from the data) → `readers` (which one, by
-a public rule) → `reading`, `averaging`, `solving` (a release, and its answers). `pickles` keeps a
-release, `page` shows it.
+a public rule) → `reading` (what a reader is), `averaging` (on the `sphere`) and `solving`.
+`pickles` keeps a release, `page` shows it.
 """
 
 from discreet.sklearn.classifier import PrivateClassifier

@@ -10,21 +10,22 @@ from discreet.memory import Memory, build
 from discreet.memory.temperature import Goal
 from discreet.noise import Entropy
 from discreet.sklearn.reading import Reader, Release, Rows, Terms
-
+from discreet.sklearn.sphere import on_sphere
 
 # Standard deviations that shares of classes must be beyond noise.
 _SURE = 3.0
 
 
 class Average(Reader):
-    """Weights e^(scale·⟨q, k⟩): for few rows, and for small ε."""
+    """Weights e^(scale·⟨q, k⟩) of rows on the sphere: for few rows, and for small ε."""
 
     name: ClassVar[str] = "average"
 
     def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Release:
-        """Return a memory of the rows."""
+        """Return a memory of the rows, on the sphere."""
+        public = terms.public_rows
         return build(
-            rows.keys,
+            on_sphere(rows.keys, terms.key_norm),
             rows.values,
             groups=rows.groups,
             entropy=entropy,
@@ -35,7 +36,7 @@ class Average(Reader):
             query_norm=terms.key_norm,
             value_norm=terms.value_norm,
             rows_hint=terms.rows_hint,
-            public_rows=terms.public_rows,
+            public_rows=None if public is None else on_sphere(public, terms.key_norm),
             goal=Goal.AVERAGE if terms.classes is None else Goal.RANK,
             group_rows=terms.group_rows,
         )
@@ -44,35 +45,30 @@ class Average(Reader):
         """Return by how much each class weighs more near a query than it does everywhere.
 
         With weights w_i and classes c_i, num_c = Σ w_i·[c_i = c], den = Σ w_i, and π_c the share of
-        class c in all rows: the score is num_c - π_c·den, for each row that there is. A frequent
+        class c in all rows: the score is num_c - π_c·den, in public units (`_usual_sum`). A frequent
         class does not win because it is frequent.
 
-        Values are e_c - 1/C, so a memory answers AV_c = num_c - den/C and D = den. At the origin
-        all weights are one, so π_c = 1/C + AV_c(0)/D(0), with noise; and 1/C cancels:
+        Values are e_c - 1/C, so a memory answers AV_c = num_c - den/C and D = den. With shares
+        π_c = 1/C + s_c 1/C cancels:
 
-            score_c = (AV_c(q) - D(q)·f·AV_c(0)/D(0))/D(0).
+            score_c = AV_c(q) - s_c·D(q).
 
-        f is 1 but for noise: where AV(0) is no longer than noise alone may be, f = 0 takes classes
-        for equally frequent. Near rows den is many times D(0), and the noise of π_c with it.
+        s_c = AV_c/D at a public query with much the same weight for all rows (`_shares`).
         """
         memory = _memory(release)
-        origin = np.zeros((1, queries.shape[1]))
-        [totals], [rows] = _sums(memory, origin)
-        # Fewer rows than one there are not; and no share is below none or above all.
-        rows = max(float(rows), 1.0)
-        count = len(totals)
-        excess = np.clip(totals / rows, -1 / count, 1 - 1 / count)
-        excess *= _beyond_noise(totals, float(memory.sums_stderr(origin)[0][0]))
-        numerators, denominators = _sums(memory, queries)
-        return np.asarray((numerators - denominators[:, None] * excess) / rows)
+        numerators, denominators = _sums(memory, _lifted(memory, queries))
+        scores = numerators - denominators[:, None] * _shares(memory)
+        return np.asarray(scores / _usual_sum(memory))
 
     def numbers(self, release: Release, queries: Floats) -> Floats:
         """Return weighted means of the values."""
-        return np.asarray(_memory(release).attend(queries), dtype=np.float64)
+        memory = _memory(release)
+        return np.asarray(memory.attend(_lifted(memory, queries)), dtype=np.float64)
 
     def noise(self, release: Release, queries: Floats) -> Floats:
         """Return the standard error of the noise in them."""
-        return np.asarray(_memory(release).noise_stderr(queries), dtype=np.float64)
+        memory = _memory(release)
+        return np.asarray(memory.noise_stderr(_lifted(memory, queries)), dtype=np.float64)
 
 
 def _memory(release: Release) -> Memory:
@@ -81,17 +77,42 @@ def _memory(release: Release) -> Memory:
     return release
 
 
+def _lifted(memory: Memory, queries: Floats) -> Floats:
+    return on_sphere(queries, memory.kernel.query_norm)
+
+
 def _sums(memory: Memory, queries: Floats) -> tuple[Floats, Floats]:
     numerators, denominators = memory.sums(queries)
     return np.asarray(numerators, dtype=np.float64), np.asarray(denominators, dtype=np.float64)
 
 
-def _beyond_noise(totals: Floats, sigma: float) -> float:
-    """Return how much of some totals to believe, from 0 to 1, if each has such noise.
+def _shares(memory: Memory) -> Floats:
+    """Return the share of each class in all rows, less 1/C, shape (C,); with noise.
 
-    1 - t/‖totals‖², where noise alone would have ‖totals‖² below t nearly always: three standard
-    deviations above its mean. With t the mean it would be James and Stein's estimate.
+    Asked at the origin, where all weights are one, and at the pole of the sphere, where short rows
+    weigh nearly the same; the one with the smaller error counts. Where shares are no further
+    from 1/C than errors may be, they are taken for equal: near rows D is large, and an error in a
+    share hides all that there is.
     """
-    count = len(totals)
-    noise = sigma**2 * (count + _SURE * math.sqrt(2 * count))
-    return max(1 - noise / max(float(totals @ totals), noise), 0.0)
+    pole = np.eye(memory.kernel.dim)[-1:] * memory.kernel.query_norm
+    answers, errors = memory.attend(np.concatenate([0 * pole, pole]), stderr=True)
+    best = int(np.argmin(np.linalg.norm(errors, axis=1)))
+    return np.asarray(answers[best] * _beyond(answers[best], errors[best]))
+
+
+def _beyond(shares: Floats, errors: Floats) -> bool:
+    """Return whether shares are longer than errors of such a size alone would be.
+
+    The square of their length is within `_SURE` standard deviations of its mean nearly always.
+    """
+    surely = 1 + _SURE * math.sqrt(2 / len(shares))
+    return float(shares @ shares) > surely * float(errors @ errors)
+
+
+def _usual_sum(memory: Memory) -> float:
+    """Return the sum of weights if all rows were 60 degrees from the query: a public number.
+
+    Of as many rows as the builder said there are.
+    """
+    rows = memory.released.rows_hint or 1
+    return rows * math.exp(memory.kernel.largest_logit / 2)

@@ -133,23 +133,23 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         leaks: list[Leak],
     ) -> tuple[Terms, Reader]:
         """Return the public terms and the reader."""
-        epsilon = _validate.real("epsilon", self.epsilon, above=0)
-        classes = targets.count if isinstance(targets, Labels) else None
         public = self._public_keys(columns)
         features = readers.features_for(self.features, columns, has_public_rows=public is not None)
+        situation = readers.Situation(
+            reader=self.reader,
+            given=self.features,
+            features=features,
+            epsilon=_validate.real("epsilon", self.epsilon, above=0),
+            classes=targets.count if isinstance(targets, Labels) else None,
+        )
         hint = self.rows_hint
         if hint is None and Neighbours.parse(self.neighbours) is Neighbours.REPLACE:
             hint = count if groups is None else None
-        if hint is None and readers.needs_rows(
-            self.reader, given=self.features, features=features, classes=classes
-        ):
+        if hint is None and situation.needs_rows:
             hint = one_digit(count)
             leaks.append(Leak.ROWS_HINT)
-        reader = readers.choose(
-            self.reader, features=self.features, epsilon=epsilon, rows=hint, classes=classes
-        )
         terms = Terms(
-            epsilon=epsilon,
+            epsilon=situation.epsilon,
             delta=self.delta,
             neighbours=self.neighbours,
             key_norm=columns.norm,
@@ -158,9 +158,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             public_rows=public,
             features=features,
             group_rows=self.group_rows,
-            classes=classes,
+            classes=situation.classes,
         )
-        return terms, reader
+        return terms, situation.choose(hint)
 
     def _public_keys(self, columns: Columns | Embeddings) -> Floats | None:
         """Return public rows, in units of X, as keys."""

@@ -1,5 +1,7 @@
 """Which reader, and which features: rules of public numbers. A closed list of readers."""
 
+from dataclasses import dataclass
+
 from discreet import _validate
 from discreet.regression import QueryMap
 from discreet.regression.linear import Linear
@@ -36,44 +38,53 @@ def check(reader: object, features: object) -> None:
         )
 
 
-def needs_rows(
-    reader: str, *, given: str | QueryMap, features: str | QueryMap, classes: int | None
-) -> bool:
-    """Return whether a number of rows is needed to choose, or by what is chosen.
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """All that is known before a reader is chosen. Public.
 
-    Args:
+    Attributes:
         reader: a name, or "auto".
-        given: the features that the caller gave.
+        given: the features that the caller gave: who names features wants least squares.
         features: those of `features_for`.
-        classes: how many there are; None for regression.
-    """
-    open_question = reader == AUTO and _several(classes, given)
-    return reader == Average.name or open_question or _left_open(features)
-
-
-def choose(
-    reader: str,
-    *,
-    features: str | QueryMap,
-    epsilon: float,
-    rows: int | None,
-    classes: int | None,
-) -> Reader:
-    """Return the reader that was asked for, or the one that such public numbers recommend.
-
-    Args:
-        reader: a name, or "auto".
-        features: as the caller gave them: who names features wants least squares.
         epsilon: of the guarantee.
-        rows: a public number of rows; "auto" needs it.
         classes: how many there are; None for regression.
     """
-    if reader != AUTO:
-        return named(reader)
-    if _several(classes, features) and classes is not None and rows is not None:
-        few = rows * epsilon <= _ROWS_OF_A_CLASS * classes
-        return named(Average.name if few else Solve.name)
-    return named(Solve.name)
+
+    reader: str
+    given: str | QueryMap
+    features: str | QueryMap
+    epsilon: float
+    classes: int | None
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether a number of rows is needed to choose, or by what is chosen."""
+        asked = self.reader == Average.name
+        return asked or self._few_is is not None or _left_open(self.features)
+
+    @property
+    def _few_is(self) -> float | None:
+        """Up to how many rows an average is better; None if that is no question.
+
+        Two classes are one straight line apart, as numbers are, and so are quantities.
+        """
+        if self.reader != AUTO or self.classes is None or self.classes < 3:
+            return None
+        if not _left_open(self.given) or self.features == Linear.kind:
+            return None
+        return _ROWS_OF_A_CLASS * self.classes / self.epsilon
+
+    def choose(self, rows: int | None) -> Reader:
+        """Return the reader that was asked for, or the one that public numbers recommend.
+
+        Args:
+            rows: a public number of rows, if it is needed.
+        """
+        if self.reader != AUTO:
+            return named(self.reader)
+        few = self._few_is
+        averages = few is not None and rows is not None and rows <= few
+        return named(Average.name if averages else Solve.name)
 
 
 def features_for(
@@ -91,11 +102,6 @@ def features_for(
     if isinstance(columns, Embeddings):
         return AUTO
     return Waves.kind if columns.alike else Linear.kind
-
-
-def _several(classes: int | None, features: object) -> bool:
-    """Whether there is a choice: two classes are one straight line apart, as numbers are."""
-    return classes is not None and classes >= 3 and _left_open(features)
 
 
 def _left_open(features: object) -> bool:
