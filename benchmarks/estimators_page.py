@@ -356,7 +356,7 @@ def speeds(speed: Part | None) -> list[str]:
         (
             f"A build of least squares with {speed['features']} features, {speed['columns']} "
             f"columns and {speed['outputs']} outputs, against the float32 products ΦᵀΦ and ΦᵀV "
-            "alone (numpy, features already there, the same run and threads). At "
+            f"alone (numpy, features already there, the same run, {speed['threads']} threads). At "
             f"{largest['rows']:,} rows: {ratio:.2f} times, "
             f"{'within' if ratio <= SLOWEST else '**missing**'} the promised {SLOWEST:g}. The file "
             f"{'does not grow' if flat else '**grows**'} with the number of rows."
@@ -388,6 +388,6 @@ def method(report: Part) -> list[str]:
             "- Regression: 20,000 made-up rows, 8 columns, mostly linear; three sets that differ "
             "in how skewed columns are."
         ),
-        f"- {versions}; one thread.",
+        f"- {versions}.",
         "",
     ]

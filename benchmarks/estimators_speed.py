@@ -5,6 +5,7 @@ import tempfile
 import time
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 import discreet
 from discreet.regression import Waves
@@ -34,7 +35,13 @@ def speed(counts: list[int]) -> dict[str, object]:
             size = path.stat().st_size
         plain = min(products(values) for _ in range(3))
         measured.append({"rows": count, "build": seconds, "products": plain, "file": size})
-    return {"features": 2 * FREQUENCIES, "columns": DIM, "outputs": OUTPUTS, "sizes": measured}
+    return {
+        "features": 2 * FREQUENCIES,
+        "columns": DIM,
+        "outputs": OUTPUTS,
+        "threads": max(library["num_threads"] for library in threadpool_info()),
+        "sizes": measured,
+    }
 
 
 def rows(count: int, width: int, seed: int) -> np.ndarray:
