@@ -129,7 +129,7 @@ def test_scores_of_averages_are_numerators_less_shares_of_denominators(monkeypat
     monkeypatch.setattr("discreet.sklearn.averaging._shares", lambda memory: shares)
     wanted = weights @ one_hot - np.outer(weights.sum(1), one_hot.mean(0))
     found = model.decision_function(rows[:50]) * 600 * np.exp(model.release_.scale / 2)
-    assert np.abs(found - wanted).max() < 0.06 * np.abs(wanted).max()
+    assert np.abs(found - wanted).max() < 0.1 * np.abs(wanted).max()
 
 
 def test_equal_classes_are_not_corrected_by_noise():
