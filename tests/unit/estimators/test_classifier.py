@@ -144,12 +144,12 @@ def test_rare_classes_are_found_by_averages():
     labels = (generator.random(8000) < 0.08).astype(int)
     rows = generator.normal(size=(8000, 6)) * 0.5 + labels[:, None] * 1.2
     model = PrivateClassifier(
-        4, 1e-5, bounds=(-2, 3), classes=[0, 1], rows_hint=8000, reader="average", entropy=Seeded(2)
+        1, 1e-5, bounds=(-2, 3), classes=[0, 1], rows_hint=8000, reader="average", entropy=Seeded(2)
     ).fit(rows, labels)
     rows, labels = rows[:1000], labels[:1000]
     assert roc_auc_score(labels, model.decision_function(rows)) > 0.9
-    assert np.mean(model.predict(rows)[labels == 1]) > 0.5
-    assert np.mean(model.predict(rows)[labels == 0]) < 0.5
+    assert np.mean(model.predict(rows)[labels == 1]) > 0.9
+    assert np.mean(model.predict(rows)[labels == 0]) < 0.1
 
 
 def test_embeddings_and_features():
