@@ -16,8 +16,8 @@ def test_every_file_that_it_names_exists():
     assert [path for path, tried in places.items() if not any(p.exists() for p in tried)] == []
 
 
-def test_every_file_of_the_two_rooms_that_a_row_goes_through_is_named():
-    for room in ("memory", "kernels"):
+def test_every_file_of_the_rooms_that_a_row_goes_through_is_named():
+    for room in ("memory", "kernels", "regression"):
         files = {f"{room}/{path.name}" for path in (SOURCE / room).glob("[a-z]*.py")}
         assert {name for name in files if f"`{name}`" not in PAGE} == set()
 

@@ -105,16 +105,16 @@ def test_an_added_row_reaches_the_claim(kind, share):
 
 
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.4])
-def test_opposite_keys_with_the_same_value_reach_the_claim_for_replaced_rows(share):
-    both = settings_of("rays", Neighbours.REPLACE, share=share)
+@pytest.mark.parametrize("kind", ["linear", "rays"])
+def test_opposite_keys_with_the_same_value_reach_the_claim_for_replaced_rows(kind, share):
+    both = settings_of(kind, Neighbours.REPLACE, share=share)
     one, other = ([[[x, 0.0, 0.0, 1.3]]] for x in (2.0, -2.0))
     assert 0.98 <= moved(sums(one, both), sums(other, both), both) <= 1
 
 
-@pytest.mark.parametrize(("kind", "tau"), [*((kind, 0.13) for kind in KINDS), ("linear", 0.4)])
-def test_opposite_values_at_one_key_reach_the_claim_where_tau_is_small(kind, tau):
-    """Or where features are never opposite."""
-    both = settings_of(kind, Neighbours.REPLACE, tau=tau)
+@pytest.mark.parametrize("kind", KINDS)
+def test_opposite_values_at_one_key_reach_the_claim_where_tau_is_small(kind):
+    both = settings_of(kind, Neighbours.REPLACE, tau=0.13)
     one, other = ([[[2.0, 0.0, 0.0, v]]] for v in (1.3, -1.3))
     assert 0.98 <= moved(sums(one, both), sums(other, both), both) <= 1
 

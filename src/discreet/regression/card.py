@@ -57,7 +57,8 @@ def _sentences(released: Released[Moments], facts: dict[str, object]) -> list[tu
         if layout.moment is not None:
             moments += ", and mixed with those of public rows if rows are like them"
     else:
-        moments = "of public rows: only the sums are private, and have the whole budget"
+        whose = "of public rows" if layout.moment is not None else "of features that point anywhere"
+        moments = f"{whose}: only the sums are private, and have the whole budget"
     bounds = (
         f"‖key‖ ≤ {layout.kernel.key_norm:g}, ‖value‖ ≤ {layout.value_norm:g}, enforced by clipping"
     )

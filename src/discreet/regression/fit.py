@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal, overload
 
+import numpy as np
+
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
@@ -121,6 +123,36 @@ class LeastSquares:
         if stderr:
             return ask(self._predicted_with_stderr, queries, layout, self._all_placed, norm=norm)
         return ask(self._predicted, queries, layout, self._placed, norm=norm)[0]
+
+    def sums(self, queries: Array) -> tuple[Array, Array]:
+        """Return φ(q)·Σ φ_i⊗v_i, shape (..., d_v), and φ(q)·Σ φ_i, shape (...), with their noise.
+
+        What `solution` is made of: values and number of rows near a query, before solving.
+        """
+        placed = Placed({**self.features.query_arrays(), "weights": self._real_sums})
+        norm = self.features.key_norm
+        [both] = ask(self._predicted, queries, self._released.layout, placed, norm=norm)
+        return both[..., :-1], both[..., -1]
+
+    @cached_property
+    def _real_sums(self) -> Floats:
+        """[Σ φ⊗v, Σ φ] in real units, shape (heads, r, d_v + 1)."""
+        layout = self._released.layout
+        real = np.array(self._released.state.swapaxes(1, 2), dtype=np.float64) * layout.real_unit
+        real[..., -1] /= layout.real_tau
+        return real
+
+    @property
+    def shares(self) -> Floats:
+        """The mean of the values of all rows, about, from the noisy sums, shape (*heads, d_v).
+
+        Σ φ⊗v·T/‖T‖² with T = Σ φ: what all rows have in common points along T. For classes as
+        values: how frequent each of them is.
+        """
+        totals = self._real_sums[..., -1:]
+        along = np.sum(self._real_sums[..., :-1] * totals, axis=1)
+        length = np.maximum(np.sum(totals * totals, axis=1), np.finfo(float).tiny)
+        return np.asarray((along / length).reshape(*self.heads, along.shape[-1]))
 
     @cached_property
     def _placed(self) -> Placed:

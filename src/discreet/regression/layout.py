@@ -40,7 +40,7 @@ class Moments(RowLayout):
         share: of the squared budget that the second moments have; zero if none are released.
         ridge: λ, in units of the noise (`solution`).
         moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, shape (r + 1, r + 1), if there are
-            any; where no second moments are released, there must be.
+            any.
     """
 
     noun: ClassVar[tuple[str, str]] = ("regression", "regressions")
@@ -61,8 +61,6 @@ class Moments(RowLayout):
 
     def _check_moment(self) -> None:
         if self.moment is None:
-            if not self.share:
-                _validate.reject("share", 0, "above 0, unless public_rows are given")
             return
         count = self.kernel.features + 1
         shaped = self.moment.shape == (count, count) and self.moment.dtype == np.float64

@@ -32,7 +32,7 @@ class Linear(QueryMap):
     dim: int
     _: KW_ONLY
     key_norm: float = 1.0
-    stretch: float = 1.0
+    stretch: float = 3.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))

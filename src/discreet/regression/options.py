@@ -44,9 +44,10 @@ class LeastSquaresOptions(SharedOptions):
             "add_remove". "auto" needs it.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
             They become part of the release.
-        share: of the squared budget, for the second moments; None for a third. 0 takes those of
-            `public_rows` instead, and leaves the whole budget to the sums: for few rows, and
-            public ones that are surely alike.
+        share: of the squared budget, for the second moments; None for a third. 0 leaves the whole
+            budget to the sums, for few rows. Then the second moments are those of `public_rows`,
+            which must be like the private ones; or, without any, those of features that point
+            everywhere alike: predictions are sums over rows that are near, as in a memory.
         ridge: how much is shrunk: λ in units of σ·√features, σ the noise of second moments. 0.5
             for numbers; 0.35 is better for classes.
         tau: weight of the column that counts rows; None for value_norm/(4·d_v^¼).
@@ -72,5 +73,3 @@ class LeastSquaresOptions(SharedOptions):
             share = _validate.real("share", self.share, at_least=0, at_most=0.99)
             self._keep({"share": share})
         self._keep({"ridge": _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)})
-        if self.share == 0 and self.public_rows is None:
-            _validate.reject("share", self.share, "above 0, unless public_rows are given")

@@ -63,8 +63,8 @@ class Solution:
         moments = np.zeros((layout.head_count, layout.kernel.features, layout.kernel.features))
         if layout.share:
             moments += own[:, None, None] * layout.matrices(*released.others) / unit**2
-        if layout.moment is not None:
-            moments += ((1 - own) * rows)[:, None, None] * layout.moment[:-1, :-1]
+        if not np.all(own == 1):
+            moments += ((1 - own) * rows)[:, None, None] * _public_moment(layout)
         ridge = np.maximum(own, _LEAST_RIDGE)[:, None] * _ridge(layout, noise)
         inverse = _inverse(moments, ridge)
         return cls(
@@ -116,23 +116,31 @@ def _inverse(moments: Floats, ridge: Floats) -> Floats:
 
 
 def _rows(released: Released[Moments], totals: Floats) -> Floats:
-    """Return about how many rows there were in each head, shape (heads,), if there is a moment.
+    """Return about how many rows there were in each head, shape (heads,).
 
-    If rows are like the public ones, Σ φ is their number times the public mean. Not further from
-    the public figure that was given than by a factor of two.
+    The public figure, if there is one and no public moment to do better with. If rows are like the
+    public ones, Σ φ is their number times the public mean; not further from the public figure than
+    by a factor of two.
 
     Args:
         released: the noisy sums.
         totals: the noisy Σ φ, shape (heads, r).
     """
-    moment = released.layout.moment
+    moment, hint = released.layout.moment, released.rows_hint
     if released.rows is not None or moment is None:
-        return np.full(len(totals), float(max(released.rows or 1, 1)))
+        return np.full(len(totals), float(max(released.rows or hint or 1, 1)))
     mean = moment[-1, :-1]
     estimate = totals @ mean / max(float(mean @ mean), np.finfo(float).tiny)
-    hint = released.rows_hint
     least, most = (1.0, math.inf) if hint is None else (hint / 2, hint * 2.0)
     return np.asarray(np.clip(estimate, least, most))
+
+
+def _public_moment(layout: Moments) -> Floats:
+    """Return the mean of φ ⊗ φ over public rows; without any, that of φ that point everywhere."""
+    if layout.moment is not None:
+        return layout.moment[:-1, :-1]
+    count = layout.kernel.features
+    return np.eye(count) / count
 
 
 def _own_part(
@@ -147,10 +155,10 @@ def _own_part(
         sums_sigma: of the noise on an entry of S.
         noise: of that on a diagonal entry of G.
     """
-    if layout.moment is None:
-        return np.ones(len(totals))
     if not layout.share:
         return np.zeros(len(totals))
+    if layout.moment is None:
+        return np.ones(len(totals))
     mean = layout.moment[-1, :-1]
     apart = np.sum((totals / rows[:, None] - mean) ** 2, axis=1)
     by_noise = totals.shape[1] * (sums_sigma / layout.real_tau / rows) ** 2

@@ -6,7 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._typing import Floats
+from discreet.kernels.base import Evidence
 from discreet.memory import Memory, build
+from discreet.memory.settings import CLEAR
 from discreet.memory.temperature import Goal
 from discreet.noise import Entropy
 from discreet.sklearn.reading import Reader, Release, Rows, Terms
@@ -45,8 +47,8 @@ class Average(Reader):
         """Return by how much each class weighs more near a query than it does everywhere.
 
         With weights w_i and classes c_i, num_c = Σ w_i·[c_i = c], den = Σ w_i, and π_c the share of
-        class c in all rows: the score is num_c - π_c·den, in public units (`_usual_sum`). A frequent
-        class does not win because it is frequent.
+        class c in all rows: the score is num_c - π_c·den, in public units (`_usual_sum`). No class
+        wins because it is frequent.
 
         Values are e_c - 1/C, so a memory answers AV_c = num_c - den/C and D = den. With shares
         π_c = 1/C + s_c 1/C cancels:
@@ -89,15 +91,22 @@ def _sums(memory: Memory, queries: Floats) -> tuple[Floats, Floats]:
 def _shares(memory: Memory) -> Floats:
     """Return the share of each class in all rows, less 1/C, shape (C,); with noise.
 
-    Asked at the origin, where all weights are one, and at the pole of the sphere, where short rows
-    weigh nearly the same; the one with the smaller error counts. Where shares are no further
+    Asked at the origin, where all weights are one, or at the pole of the sphere, where short rows
+    weigh nearly the same: where rows outweigh the noise by more. Where shares are no further
     from 1/C than errors may be, they are taken for equal: near rows D is large, and an error in a
-    share hides all that there is.
+    share would hide all that there is.
     """
-    pole = np.eye(memory.kernel.dim)[-1:] * memory.kernel.query_norm
-    answers, errors = memory.attend(np.concatenate([0 * pole, pole]), stderr=True)
-    best = int(np.argmin(np.linalg.norm(errors, axis=1)))
-    return np.asarray(answers[best] * _beyond(answers[best], errors[best]))
+    pole = np.eye(memory.kernel.dim)[-1] * memory.kernel.query_norm
+    places = np.stack([0 * pole, pole])
+    clear = memory.sums(places)[1] / memory.sums_stderr(places)[1]
+    best = int(np.argmax(clear))
+    reader, place = memory.reader, places[None, [best]]
+    # A certificate holds for the worst of all data, and says nothing of these.
+    certain = memory.kernel.evidence is Evidence.CERTIFICATE
+    ask = reader.answers_with_noise if certain else reader.answers_with_stderr
+    [[shares]], [[errors]] = ask(place, reader.arrays)
+    known = clear[best] > CLEAR and _beyond(shares, errors)
+    return np.asarray(shares if known else np.zeros_like(shares))
 
 
 def _beyond(shares: Floats, errors: Floats) -> bool:

@@ -129,7 +129,7 @@ def test_scores_of_averages_are_numerators_less_shares_of_denominators(monkeypat
     monkeypatch.setattr("discreet.sklearn.averaging._shares", lambda memory: shares)
     wanted = weights @ one_hot - np.outer(weights.sum(1), one_hot.mean(0))
     found = model.decision_function(rows[:50]) * 600 * np.exp(model.release_.scale / 2)
-    assert np.abs(found - wanted).max() < 0.06 * np.abs(wanted).max()
+    assert np.abs(found - wanted).max() < 0.1 * np.abs(wanted).max()
 
 
 def test_equal_classes_are_not_corrected_by_noise():
@@ -144,12 +144,12 @@ def test_rare_classes_are_found_by_averages():
     labels = (generator.random(8000) < 0.08).astype(int)
     rows = generator.normal(size=(8000, 6)) * 0.5 + labels[:, None] * 1.2
     model = PrivateClassifier(
-        4, 1e-5, bounds=(-2, 3), classes=[0, 1], rows_hint=8000, reader="average", entropy=Seeded(2)
+        1, 1e-5, bounds=(-2, 3), classes=[0, 1], rows_hint=8000, reader="average", entropy=Seeded(2)
     ).fit(rows, labels)
     rows, labels = rows[:1000], labels[:1000]
     assert roc_auc_score(labels, model.decision_function(rows)) > 0.9
-    assert np.mean(model.predict(rows)[labels == 1]) > 0.5
-    assert np.mean(model.predict(rows)[labels == 0]) < 0.5
+    assert np.mean(model.predict(rows)[labels == 1]) > 0.9
+    assert np.mean(model.predict(rows)[labels == 0]) < 0.1
 
 
 def test_embeddings_and_features():

@@ -115,8 +115,10 @@ def test_shares_of_classes_come_from_the_sums():
 
 
 def test_shares_that_are_noise_are_taken_for_equal():
+    keys = np.tile([[0.6, 0.8]], (400, 1))
+    values = np.tile(np.eye(4) - 1 / 4, (100, 1))
     for seed in range(5):
-        memory, _ = memory_of([0.25] * 4, count=500, epsilon=0.3, entropy=Seeded(seed))
+        memory = build(keys, values, epsilon=1, delta=1e-5, scale=3.0, entropy=Seeded(seed))
         assert not np.any(_shares(memory))
     noise = np.random.default_rng(0).normal(size=(2000, 10))
     assert np.mean([_beyond(shares, np.ones(10)) for shares in noise]) < 0.02

@@ -99,6 +99,28 @@ def test_without_noise_and_with_a_public_moment_it_is_the_public_solution():
     assert "public rows" in str(made.card)
 
 
+def test_without_second_moments_predictions_are_sums_over_near_rows():
+    made = fit(features="waves", share=0.0, entropy=Silent(), rows_hint=400)
+    weights = mapped(made, QUERIES) @ mapped(made, KEYS).T
+    values, rows = made.sums(QUERIES)
+    np.testing.assert_allclose(values, weights @ VALUES, atol=0.05)
+    np.testing.assert_allclose(rows, weights.sum(axis=1), atol=0.5)
+    ratio = made.predict(QUERIES) / values
+    np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-9)
+    assert "point anywhere" in str(made.card)
+    noise = fit(features="waves", share=0.0).predict(QUERIES) - made.predict(QUERIES)
+    _, errors = fit(features="waves", share=0.0).predict(QUERIES, stderr=True)
+    assert np.std(noise) == pytest.approx(np.mean(errors), rel=0.5)
+
+
+def test_the_mean_of_values_is_known_from_the_sums():
+    values = np.eye(3)[np.random.default_rng(0).choice(3, p=[0.7, 0.2, 0.1], size=20_000)]
+    made = fit(unit_rows(20_000, DIM), values, features="rays")
+    np.testing.assert_allclose(made.shares, [0.7, 0.2, 0.1], atol=0.02)
+    both = fit(np.stack([KEYS, KEYS]), np.stack([VALUES, VALUES]))
+    assert both.shares.shape == (2, 2)
+
+
 def test_with_many_rows_predictions_are_right():
     keys = unit_rows(20_000, DIM, seed=9)
     values = keys @ COEFFICIENTS.T / 2
@@ -261,7 +283,6 @@ def test_long_keys_and_queries_are_clipped_alike():
         ({"features": Linear(3)}, "features"),
         ({"features": Linear(DIM, key_norm=2.0)}, "features"),
         ({"features": "near_landmarks"}, "public_rows"),
-        ({"share": 0.0}, "public_rows"),
         ({"share": 1.0}, "share"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"epsilon": 1e-6}, "epsilon"),
