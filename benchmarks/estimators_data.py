@@ -126,6 +126,7 @@ class Kind(enum.Enum):
     """Where a line of the page belongs."""
 
     PROMISED = "something was promised, and rules were chosen on such data"
+    WATCHED = "nothing was promised, but these data were looked at while rules were chosen"
     UNSEEN = "nothing was chosen on these data"
     SPOILED = "public numbers that are not good"
 
@@ -331,14 +332,14 @@ CASES = (
     ),
     Case("compas", "COMPAS", compas, 10, kind=Kind.UNSEEN),
     Case("german", "German credit", german, 10, kind=Kind.UNSEEN),
-    Case("wine", "wine", wine, 20, kind=Kind.UNSEEN),
-    Case("fashion", "fashion-MNIST", fashion, 2, kind=Kind.UNSEEN, peer_splits=1),
+    Case("wine", "wine", wine, 20, kind=Kind.WATCHED),
+    Case("fashion", "fashion-MNIST", fashion, 2, kind=Kind.WATCHED, peer_splits=1),
     Case(
         "fashion-public",
         "fashion-MNIST, 5,000 public",
         fashion_public,
         2,
-        kind=Kind.UNSEEN,
+        kind=Kind.WATCHED,
         same_rows_as="fashion",
     ),
     Case("cancer-wide", "breast cancer, ranges twice too wide", cancer_wide, 20, **_AS_CANCER),
