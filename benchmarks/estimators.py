@@ -15,6 +15,7 @@ are embedded once, and kept in build/embeddings (pip install -c constraints.txt 
 
 import argparse
 import importlib.metadata
+import itertools
 import json
 import pathlib
 import time
@@ -61,27 +62,31 @@ def estimator(
     return PrivateClassifier(epsilon, DELTA, classes=dataset.classes, reader=reader, **public)
 
 
+def fitted(
+    dataset: Dataset, split: Split, *, epsilon: float, reader: str, seed: int
+) -> tuple[str, float]:
+    """Return the reader that was chosen, and its score."""
+    made = estimator(dataset, split, epsilon=epsilon, reader=reader, seed=seed)
+    made.fit(split.train_x, split.train_y)
+    return made.reader_, score(dataset, made.predict(split.test_x), split.test_y)
+
+
 def readers(dataset: Dataset, splits: Sequence[Split]) -> Report:
     """Return the scores of "auto" and of both readers alone, and which one "auto" chose."""
     scores: dict[str, dict[str, list[float]]] = {
         name: {f"{epsilon:g}": [] for epsilon in EPSILONS} for name in (AUTO, *READERS)
     }
     chosen = {}
-    for (seed, split), epsilon in (
-        (numbered, epsilon) for numbered in enumerate(splits) for epsilon in EPSILONS
-    ):
-        asked = AUTO
-        while asked is not None:
-            fitted = estimator(dataset, split, epsilon=epsilon, reader=asked, seed=seed)
-            fitted.fit(split.train_x, split.train_y)
-            found = score(dataset, fitted.predict(split.test_x), split.test_y)
-            scores[fitted.reader_][f"{epsilon:g}"].append(found)
-            if asked == AUTO:
-                scores[AUTO][f"{epsilon:g}"].append(found)
-                chosen[f"{epsilon:g}"] = fitted.reader_
-                asked = next(name for name in READERS if name != fitted.reader_)
-            else:
-                asked = None
+    for (seed, split), epsilon in itertools.product(enumerate(splits), EPSILONS):
+        name = f"{epsilon:g}"
+        terms = {"epsilon": epsilon, "seed": seed}
+        chosen[name], found = fitted(dataset, split, reader=AUTO, **terms)
+        [other] = set(READERS) - {chosen[name]}
+        scores[AUTO][name].append(found)
+        scores[chosen[name]][name].append(found)
+        scores[other][name].append(fitted(dataset, split, reader=other, **terms)[1])
+        if epsilon == EPSILONS[-1]:
+            tell(f"split {seed + 1} of {len(splits)}: {AUTO} {found:.3f} at ε = {name}")
     return {"scores": scores, "chosen": chosen}
 
 
