@@ -100,6 +100,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         leaks.append(Leak.CLASSES)
         return Labels.of(y, distinct=False)
 
+    @property
+    def _looks_at_directions(self) -> bool:
+        return self.public_rows is not None and self.features == readers.AUTO
+
     def _keep(self, targets: Labels | Targets) -> None:
         self.classes_ = cast("Labels", targets).classes
 
