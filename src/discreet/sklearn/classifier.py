@@ -117,8 +117,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         """Return scores, shape (m, C); for two classes those of the second, shape (m,).
 
         With least squares: about the probability of a class, less 1/C. With averages: by how much
-        the class weighs more near the row than it does everywhere, in units of all rows, so
-        that frequent classes do not win by frequency. For two classes, the difference of the two.
+        the class weighs more near the row than it does everywhere, in public units, so that
+        frequent classes do not win by frequency. For two classes, the difference of the two.
         """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
