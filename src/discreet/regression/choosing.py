@@ -29,11 +29,11 @@ _FEW_WAVES, _SOME_WAVES, _MANY_WAVES = 256, 512, 1024
 _SOME_ROWS, _MANY_ROWS = 2_700, 27_000
 
 # Beside lines, to bend them.
-_BENDING_WAVES, _BENDING_SCALE = 64, 6.0
+BENDING_WAVES, _BENDING_SCALE = 64, 6.0
 
 # Keys as wide as this are embeddings, made to be told apart by planes; so many random waves as they
 # would need are more than the noise allows.
-_WIDE = 256
+WIDE = 256
 
 # So many public rows tell their second moments well enough.
 _ENOUGH = 20_000
@@ -103,7 +103,7 @@ def _made(name: str, request: Request) -> QueryMap:
     if name == Rays.kind:
         return Rays(dim, key_norm=norm)
     if name == LinesAndWaves.kind:
-        waves = _waves(request, _BENDING_WAVES, _BENDING_SCALE)
+        waves = _waves(request, BENDING_WAVES, _BENDING_SCALE)
         return LinesAndWaves(Rays(dim, key_norm=norm), waves)
     if name == Waves.kind:
         return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
@@ -121,7 +121,7 @@ def _kind(request: Request) -> str:
         )
     if request.public_rows is not None:
         return NearLandmarks.kind
-    return Linear.kind if request.dim >= _WIDE else Waves.kind
+    return Linear.kind if request.dim >= WIDE else Waves.kind
 
 
 def waves_for(rows: int | None, multiplier: float) -> int:

@@ -143,16 +143,18 @@ class LeastSquares:
         return real
 
     @property
-    def shares(self) -> Floats:
-        """The mean of the values of all rows, about, from the noisy sums, shape (*heads, d_v).
+    def shares(self) -> tuple[Floats, Floats]:
+        """The mean of the values of all rows, about, and its standard error, from the noisy sums.
 
-        Σ φ⊗v·T/‖T‖² with T = Σ φ: what all rows have in common points along T. For classes as
-        values: how frequent each of them is.
+        Σ φ⊗v·T/‖T‖² with T = Σ φ, shape (*heads, d_v): what all rows have in common points along T.
+        For classes as values: how frequent each of them is.
         """
         totals = self._real_sums[..., -1:]
         along = np.sum(self._real_sums[..., :-1] * totals, axis=1)
-        length = np.maximum(np.sum(totals * totals, axis=1), np.finfo(float).tiny)
-        return np.asarray((along / length).reshape(*self.heads, along.shape[-1]))
+        squared = np.maximum(np.sum(totals * totals, axis=1), np.finfo(float).tiny)
+        shape = (*self.heads, along.shape[-1])
+        errors = np.broadcast_to(self.solution.sums_sigma / np.sqrt(squared), along.shape)
+        return np.asarray((along / squared).reshape(shape)), np.asarray(errors.reshape(shape))
 
     @cached_property
     def _placed(self) -> Placed:

@@ -49,7 +49,7 @@ class LeastSquaresOptions(SharedOptions):
             which must be like the private ones; or, without any, those of features that point
             everywhere alike: predictions are sums over rows that are near, as in a memory.
         ridge: how much is shrunk: λ in units of σ·√features, σ the noise of second moments. 0.5
-            for numbers; 0.35 is better for classes.
+            for numbers; 0.3 is better for classes.
         tau: weight of the column that counts rows; None for value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
     """

@@ -100,6 +100,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         leaks.append(Leak.CLASSES)
         return Labels.of(y, distinct=False)
 
+    @property
+    def _looks_at_directions(self) -> bool:
+        return self.public_rows is not None and self.features == readers.AUTO
+
     def _keep(self, targets: Labels | Targets) -> None:
         self.classes_ = cast("Labels", targets).classes
 
@@ -113,8 +117,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         """Return scores, shape (m, C); for two classes those of the second, shape (m,).
 
         With least squares: about the probability of a class, less 1/C. With averages: by how much
-        the class weighs more near the row than it does everywhere, in units of all rows, so
-        that frequent classes do not win by frequency. For two classes, the difference of the two.
+        the class weighs more near the row than it does everywhere, in public units, so that
+        frequent classes do not win by frequency. For two classes, the difference of the two.
         """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores

@@ -14,7 +14,7 @@ from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.memory.card import Card
 from discreet.noise import Entropy
-from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, rounded_up
+from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
 from discreet.regression import QueryMap
 from discreet.sklearn import page, pickles, readers
 from discreet.sklearn.columns import Columns, Embeddings
@@ -120,9 +120,18 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         if self.norm is not None:
             return Embeddings(self.norm)
         if self.bounds is not None:
-            return Columns(Ranges.of("bounds", self.bounds, rows.shape[1]))
+            return self._in_ranges(Ranges.of("bounds", self.bounds, rows.shape[1]))
         leaks.append(Leak.BOUNDS)
-        return Columns(Ranges.seen(rows))
+        return self._in_ranges(Ranges.seen(rows))
+
+    def _in_ranges(self, ranges: Ranges) -> Columns:
+        """Return columns in their ranges; of pictures that landmarks know, the directions."""
+        return Columns(ranges, directions=self._looks_at_directions and ranges.alike)
+
+    @property
+    def _looks_at_directions(self) -> bool:
+        """Whether landmarks are made of public rows, for classes."""
+        return False
 
     def _terms(
         self,
@@ -134,33 +143,38 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     ) -> tuple[Terms, Reader]:
         """Return the public terms and the reader."""
         public = self._public_keys(columns)
-        features = readers.features_for(self.features, columns, has_public_rows=public is not None)
+        neighbours = Neighbours.parse(self.neighbours)
         situation = readers.Situation(
             reader=self.reader,
-            given=self.features,
-            features=features,
-            epsilon=_validate.real("epsilon", self.epsilon, above=0),
+            features=self.features,
+            columns=columns,
+            width=self.n_features_in_,
             classes=targets.count if isinstance(targets, Labels) else None,
+            privacy=Privacy(self.epsilon, self.delta, neighbours),
+            group_rows=_validate.real("group_rows", self.group_rows, above=0),
+            has_public_rows=public is not None,
         )
         hint = self.rows_hint
-        if hint is None and Neighbours.parse(self.neighbours) is Neighbours.REPLACE:
+        if hint is None and neighbours is Neighbours.REPLACE:
             hint = count if groups is None else None
         if hint is None and situation.needs_rows:
             hint = one_digit(count)
             leaks.append(Leak.ROWS_HINT)
+        recipe = situation.choose(hint)
         terms = Terms(
-            epsilon=situation.epsilon,
+            epsilon=self.epsilon,
             delta=self.delta,
             neighbours=self.neighbours,
             key_norm=columns.norm,
             value_norm=targets.norm,
             rows_hint=hint,
             public_rows=public,
-            features=features,
+            features=recipe.features,
+            ridge=recipe.ridge,
             group_rows=self.group_rows,
             classes=situation.classes,
         )
-        return terms, situation.choose(hint)
+        return terms, recipe.reader
 
     def _public_keys(self, columns: Columns | Embeddings) -> Floats | None:
         """Return public rows, in units of X, as keys."""

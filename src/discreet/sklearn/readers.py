@@ -1,12 +1,17 @@
-"""Which reader, and which features: rules of public numbers. A closed list of readers."""
+"""Which reader, and which features: rules of public numbers. A closed list of readers.
 
+Thresholds are in rows for each unit of noise: n/σ, where σ is the noise of the whole budget in
+units of what one row can change. At ε = 1 and δ = 1e-5, σ is 3.7.
+"""
+
+import math
 from dataclasses import dataclass
 
 from discreet import _validate
-from discreet.regression import QueryMap
-from discreet.regression.linear import Linear
-from discreet.regression.near_landmarks import NearLandmarks
-from discreet.regression.waves import Waves
+from discreet.memory.settings import crude_multiplier
+from discreet.privacy import Privacy
+from discreet.regression import Linear, LinesAndWaves, NearLandmarks, QueryMap, Rays, Waves
+from discreet.regression.choosing import BENDING_WAVES, WIDE, waves_for
 from discreet.sklearn.averaging import Average
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.reading import Reader
@@ -16,9 +21,24 @@ AUTO = "auto"
 
 READERS: tuple[Reader, ...] = (Average(), Solve())
 
-# Averages need no second moments, which few rows do not pay for: up to so many rows for each class
-# at ε = 1.
-_ROWS_OF_A_CLASS = 150
+# Votes need no second moments, which few rows do not pay for: up to so many rows for each class and
+# unit of noise. (Two classes are one straight line apart, and that is cheap.)
+_FEW_OF_A_CLASS = 40
+
+# So few columns can be bent, if there are so many rows for each unit of noise.
+_FEW_COLUMNS, _ENOUGH_TO_BEND = 16, 1_340
+
+# How far waves reach, for columns in their ranges: for least squares, and for votes.
+_SCALE, _VOTES_SCALE = 6.0, 7.0
+
+# Votes among embeddings in so many dimensions; softer in more, where rows are further apart.
+_SHARPEST, _DIRECTIONS = 6.0, 64
+
+# How much columns count beside the constant: classes need nothing but the side of a plane.
+_STRETCH_OF_CLASSES, _STRETCH_OF_NUMBERS = 8.0, 3.0
+
+# λ: what counts of classes is which is largest, so less is shrunk. Embeddings have much in common.
+_RIDGE_OF_CLASSES, _RIDGE = 0.3, 0.5
 
 
 def named(name: object) -> Reader:
@@ -39,69 +59,120 @@ def check(reader: object, features: object) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What was chosen.
+
+    Attributes:
+        reader: how to release and to answer.
+        features: of least squares or votes.
+        ridge: how much least squares shrinks.
+    """
+
+    reader: Reader
+    features: str | QueryMap
+    ridge: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Situation:
     """All that is known before a reader is chosen. Public.
 
     Attributes:
         reader: a name, or "auto".
-        given: the features that the caller gave: who names features wants least squares.
-        features: those of `features_for`.
-        epsilon: of the guarantee.
+        features: as the caller gave them: who names features wants least squares.
+        columns: how rows become keys.
+        width: of keys.
         classes: how many there are; None for regression.
+        privacy: what may be spent.
+        group_rows: the influence of a record.
+        has_public_rows: whether there are any.
     """
 
     reader: str
-    given: str | QueryMap
     features: str | QueryMap
-    epsilon: float
+    columns: Columns | Embeddings
+    width: int
     classes: int | None
+    privacy: Privacy
+    group_rows: float
+    has_public_rows: bool
 
     @property
     def needs_rows(self) -> bool:
         """Whether a number of rows is needed to choose, or by what is chosen."""
-        asked = self.reader == Average.name
-        return asked or self._few_is is not None or _left_open(self.features)
+        bends = self._quantities and self.width <= _FEW_COLUMNS
+        open_ = _left_open(self.features)
+        return self.reader == Average.name or (open_ and (self._pictures or bends))
 
     @property
-    def _few_is(self) -> float | None:
-        """Up to how many rows an average is better; None if that is no question.
+    def _pictures(self) -> bool:
+        """Whether columns are alike, and to be classified: parts of one picture."""
+        return self.classes is not None and self.columns.alike and not self._embedded
 
-        Two classes are one straight line apart, as numbers are, and so are quantities.
-        """
-        if self.reader != AUTO or self.classes is None or self.classes < 3:
-            return None
-        if not _left_open(self.given) or self.features == Linear.kind:
-            return None
-        return _ROWS_OF_A_CLASS * self.classes / self.epsilon
+    @property
+    def _quantities(self) -> bool:
+        """Whether each column is a quantity: straight lines, bent a little."""
+        return not self._embedded and not self._pictures
 
-    def choose(self, rows: int | None) -> Reader:
+    @property
+    def _embedded(self) -> bool:
+        return isinstance(self.columns, Embeddings)
+
+    def choose(self, rows: int | None) -> Recipe:
         """Return the reader that was asked for, or the one that public numbers recommend.
 
         Args:
             rows: a public number of rows, if it is needed.
         """
-        if self.reader != AUTO:
-            return named(self.reader)
-        few = self._few_is
-        averages = few is not None and rows is not None and rows <= few
-        return named(Average.name if averages else Solve.name)
+        noise = crude_multiplier(self.privacy, 1, self.group_rows)
+        seen = 0.0 if rows is None else rows / noise
+        name = self.reader
+        if name == AUTO:
+            name = Average.name if self._is_voted(seen) else Solve.name
+        if name == Average.name:
+            return Recipe(reader=named(name), features=self._for_votes(rows, noise), ridge=_RIDGE)
+        features = self.features
+        if _left_open(features):
+            features = self._to_solve(rows, noise)
+        smooth = self.classes is None or self._embedded
+        ridge = _RIDGE if smooth else _RIDGE_OF_CLASSES
+        return Recipe(reader=named(name), features=features, ridge=ridge)
 
+    def _is_voted(self, seen: float) -> bool:
+        """Return whether votes are better than least squares, for so many rows over noise."""
+        if not self._pictures or self.has_public_rows or not _left_open(self.features):
+            return False
+        classes = self.classes or 0
+        return classes >= 3 and seen <= _FEW_OF_A_CLASS * classes
 
-def features_for(
-    features: str | QueryMap, columns: Columns | Embeddings, *, has_public_rows: bool
-) -> str | QueryMap:
-    """Return the features that were asked for, or those for such columns.
+    def _for_votes(self, rows: int | None, noise: float) -> QueryMap:
+        scale = _VOTES_SCALE
+        if self._embedded:
+            scale = _SHARPEST * min(1.0, math.sqrt(_DIRECTIONS / self.width))
+        return self._waves(waves_for(rows, noise), scale)
 
-    Columns with ranges of their own are each a quantity: straight lines. Columns that are alike are
-    parts of one picture, and embeddings are directions: curves.
-    """
-    if not _left_open(features):
-        return features
-    if has_public_rows:
-        return NearLandmarks.kind
-    if isinstance(columns, Embeddings):
-        return AUTO
-    return Waves.kind if columns.alike else Linear.kind
+    def _to_solve(self, rows: int | None, noise: float) -> str | QueryMap:
+        if self.has_public_rows and not self._quantities:
+            return NearLandmarks.kind
+        norm = self.columns.norm
+        if self._pictures:
+            return self._waves(waves_for(rows, noise), _SCALE)
+        if self._embedded and self.width < WIDE:
+            return Waves.kind
+        if self._embedded and self.classes is None:
+            return Linear(self.width, key_norm=norm)
+        stretch = _STRETCH_OF_NUMBERS if self.classes is None else _STRETCH_OF_CLASSES
+        rays = Rays(self.width, key_norm=norm, stretch=stretch)
+        seen = 0.0 if rows is None else rows / noise
+        if self._embedded or self.width > _FEW_COLUMNS or seen < _ENOUGH_TO_BEND:
+            return rays
+        return LinesAndWaves(rays, self._waves(BENDING_WAVES, _SCALE))
+
+    def _waves(self, count: int, scale: float) -> Waves:
+        norm = self.columns.norm
+        return Waves(
+            self.width, frequencies=count, scale=scale / norm**2, key_norm=norm, query_norm=norm
+        )
 
 
 def _left_open(features: object) -> bool:

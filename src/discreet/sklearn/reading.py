@@ -39,7 +39,8 @@ class Terms:
         value_norm: bound on values.
         rows_hint: a public number of rows, if there is one.
         public_rows: mapped as the keys are, shape (n, d), if there are any.
-        features: for least squares: a name, or a map.
+        features: for least squares, and for votes: a name, or a map.
+        ridge: how much least squares shrinks.
         group_rows: the influence of a record.
         classes: how many there are; None for regression.
     """
@@ -52,6 +53,7 @@ class Terms:
     rows_hint: int | None
     public_rows: Array = field(repr=False)
     features: str | QueryMap
+    ridge: float
     group_rows: float
     classes: int | None
 

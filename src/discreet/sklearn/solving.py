@@ -28,6 +28,7 @@ class Solve(Reader):
             key_norm=terms.key_norm,
             value_norm=terms.value_norm,
             features=terms.features,
+            ridge=terms.ridge,
             rows_hint=terms.rows_hint,
             public_rows=terms.public_rows,
             group_rows=terms.group_rows,

@@ -7,7 +7,7 @@ from discreet import InvalidInput
 
 pytest.importorskip("sklearn")
 
-from discreet.sklearn.columns import _SKEW, Columns, Embeddings
+from discreet.sklearn.columns import _SKEW, _STEPS, Columns, Embeddings
 from discreet.sklearn.ranges import Ranges
 from discreet.sklearn.sphere import on_sphere
 
@@ -27,6 +27,15 @@ def test_columns_go_to_their_part_of_the_ball():
     wanted = (2 * fractions - 1) / np.sqrt(5)
     wanted[:, 4] = 0
     np.testing.assert_allclose(COLUMNS.keys(table), wanted, atol=1e-3)
+
+
+def test_the_power_is_read_from_a_table():
+    # A power of a whole array may differ in the last bit from place to place.
+    line = np.random.default_rng(0).uniform(0, 1, (1000, 1))
+    grid = np.arange(_STEPS + 1) / _STEPS
+    wanted = 2 * np.interp(line, grid, grid**_SKEW) - 1
+    keys = Columns(Ranges.of("bounds", (0, 1), 1)).keys(line)
+    np.testing.assert_allclose(keys, wanted, atol=1e-12)
 
 
 def test_ends_of_ranges_and_what_is_beyond_are_corners_of_the_ball():
@@ -121,4 +130,6 @@ def test_keys_on_the_sphere_are_all_as_long_and_each_the_same_wherever_it_stands
     for other in (np.asfortranarray(keys), keys[::-1][::-1]):
         np.testing.assert_array_equal(on_sphere(other, 2.5), lifted)
     np.testing.assert_array_equal(on_sphere(keys[3:4], 2.5), lifted[3:4])
+    wide = np.random.default_rng(0).uniform(-0.1, 0.1, (300, 77)).astype(dtype)
+    np.testing.assert_array_equal(on_sphere(np.asfortranarray(wide), 1.0), on_sphere(wide, 1.0))
     np.testing.assert_array_equal(on_sphere(10 * keys, 0.1)[:, -1], 0)

@@ -109,9 +109,12 @@ def test_shares_of_classes_come_from_the_sums():
     # Rows that are all over the sphere weigh the same at the origin only.
     keys = np.random.default_rng(1).normal(size=(2000, 5))
     keys /= np.linalg.norm(keys, axis=1, keepdims=True)
-    values = np.tile([[0.4, -0.4]], (2000, 1))
-    wide = build(keys, values, epsilon=4, delta=1e-5, scale=2.0, entropy=Seeded(0))
-    np.testing.assert_allclose(_shares(wide), [0.4, -0.4], atol=0.06)
+    classes = (keys[:, -1] > 0.5).astype(int)
+    values = np.eye(2)[classes] - 1 / 2
+    wide = build(keys, values, epsilon=4, delta=1e-5, scale=3.0, entropy=Seeded(0))
+    np.testing.assert_allclose(_shares(wide), values.mean(0), atol=0.06)
+    at_the_pole = np.average(values, axis=0, weights=np.exp(3 * keys[:, -1]))
+    assert np.abs(at_the_pole - values.mean(0)).max() > 0.2
 
 
 def test_shares_that_are_noise_are_taken_for_equal():

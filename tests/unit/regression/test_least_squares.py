@@ -116,9 +116,11 @@ def test_without_second_moments_predictions_are_sums_over_near_rows():
 def test_the_mean_of_values_is_known_from_the_sums():
     values = np.eye(3)[np.random.default_rng(0).choice(3, p=[0.7, 0.2, 0.1], size=20_000)]
     made = fit(unit_rows(20_000, DIM), values, features="rays")
-    np.testing.assert_allclose(made.shares, [0.7, 0.2, 0.1], atol=0.02)
+    shares, errors = made.shares
+    np.testing.assert_allclose(shares, [0.7, 0.2, 0.1], atol=0.02)
+    assert np.all((errors > 1e-5) & (errors < 0.01))
     both = fit(np.stack([KEYS, KEYS]), np.stack([VALUES, VALUES]))
-    assert both.shares.shape == (2, 2)
+    assert both.shares[0].shape == both.shares[1].shape == (2, 2)
 
 
 def test_with_many_rows_predictions_are_right():
