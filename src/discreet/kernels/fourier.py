@@ -57,6 +57,11 @@ class IntegerFrequencies:
     values: Integers
     turn_bits: int
 
+    def __post_init__(self) -> None:
+        own = np.array(self.values)  # what was checked stays as it was
+        own.flags.writeable = False
+        object.__setattr__(self, "values", own)
+
 
 @dataclass(frozen=True)
 class Fourier(Kernel):
@@ -212,6 +217,7 @@ class Fourier(Kernel):
         table = np.empty(2**_TABLE_BITS, dtype=np.complex128)
         table.real = np.rint(self._amplitude * np.cos(angles))
         table.imag = np.rint(self._amplitude * np.sin(angles))
+        table.flags.writeable = False
         return table
 
     def _fill(self, integers: Integers, out: Floats) -> None:

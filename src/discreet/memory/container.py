@@ -27,7 +27,7 @@ from discreet.errors import CorruptRelease, DiscreetError, NotPrivateWarning
 from discreet.memory.card import Card
 from discreet.memory.release import Released
 from discreet.memory.row_layout import AnyLayout_co, RowLayout
-from discreet.memory.settings import Unit, unit_sensitivity
+from discreet.memory.settings import Unit, rows_are_public, unit_sensitivity
 from discreet.privacy import NOT_PRIVATE, Guarantee
 
 FORMAT_VERSION = "1"
@@ -209,6 +209,8 @@ def _check_claims(
         and mechanism.sensitivity >= math.sqrt(layout.head_count) * (1 - 1e-12)
         and math.isclose(settings["sigma"], mechanism.sigma * sensitivity, rel_tol=1e-9)
         and mechanism.epsilon_at(guarantee.delta) <= guarantee.epsilon * (1 + 1e-9)
+        and (settings["group_rows"] == 1 or guarantee.unit == Unit.RECORD)
+        and (settings["rows"] is None or rows_are_public(guarantee.neighbours, guarantee.unit))
     )
     if not fits:
         raise CorruptRelease("Expected the noise to be what the guarantee needs.")

@@ -91,6 +91,11 @@ class RowLayout(abc.ABC):
         return (self.head_count, self.columns, self.kernel.features)
 
     @property
+    def or_else(self) -> str:
+        """What else than a larger ε helps where the noise is too large to be drawn."""
+        return ""
+
+    @property
     def part_names(self) -> tuple[str, ...]:
         """What a file calls each part."""
         return ("state",)
@@ -191,6 +196,11 @@ class RowLayout(abc.ABC):
 
     @property
     def _largest_term(self) -> int:
+        return self._largest_product
+
+    @property
+    def _largest_product(self) -> int:
+        """Of a feature and a value."""
         return self.kernel.entry_bound * max(self.value_radius, self.tau_units)
 
     def weigh(self, values: Floats, weights: Floats | None) -> Floats:
@@ -216,9 +226,10 @@ class RowLayout(abc.ABC):
     def check_rows(self, rows: int) -> None:
         """Raise `InvalidInput` if sums over so many rows might leave int64."""
         if rows > self.most_rows:
-            raise InvalidInput(
-                f"Expected at most {self.most_rows:,} rows on this lattice: raise rows_hint."
-            )
+            # Values can be rounded more, and leave room for more rows; features cannot.
+            helps = self._largest_term == self._largest_product
+            advice = ": raise rows_hint" if helps else ""
+            raise InvalidInput(f"Expected at most {self.most_rows:,} rows on this lattice{advice}.")
 
 
 # Whose layouts they are: a memory's, or another kind's.

@@ -89,8 +89,9 @@ class Settings(Generic[AnyLayout_co]):
             largest = max(part_sigmas(layout, self.sigma(layout)))
             if largest > LARGEST_SCALE:
                 raise InvalidInput(
-                    f"Expected epsilon={self.privacy.epsilon} to be larger: the noise would be "
-                    f"{self.multiplier * self.group_rows:,.0f} times what one row can contribute."
+                    f"Expected epsilon={self.privacy.epsilon} to be larger{layout.or_else}: the "
+                    f"noise would be {self.multiplier * self.group_rows:,.0f} times what one row "
+                    "can contribute."
                 )
 
     @property
@@ -143,7 +144,7 @@ class Settings(Generic[AnyLayout_co]):
     @property
     def public_rows(self) -> bool:
         """Whether the number of rows is public: only rows that are replaced leave it as it is."""
-        return self.unit is Unit.ROW and self.privacy.neighbours is Neighbours.REPLACE
+        return rows_are_public(self.privacy.neighbours, self.unit)
 
     @property
     def scope(self) -> str:
@@ -299,6 +300,11 @@ def _check_kernel(kernel: Kernel, shape: Shape, given: dict[str, float | None]) 
         own = getattr(kernel, name)
         if value not in (defaults[name], own):
             _validate.reject(name, value, f"left out, or the kernel's own {own}")
+
+
+def rows_are_public(neighbours: Neighbours, unit: str) -> bool:
+    """Return whether the number of rows is public under such a guarantee."""
+    return unit == Unit.ROW and neighbours is Neighbours.REPLACE
 
 
 def part_sigmas(layout: RowLayout, sigma: float) -> tuple[float, ...]:

@@ -25,6 +25,15 @@ from discreet.regression.maps import QueryMap
 # More than all roundings of a bound together.
 _ROUNDING = 1 + 2.0**-47
 
+# With less, or more, one of the two parts is all noise.
+_LEAST_SHARE, _MOST_SHARE = 1e-3, 0.99
+
+
+def check_share(share: float) -> float:
+    """Return a share of the squared budget, if it is none, or one that second moments can use."""
+    share = _validate.real("share", share, at_least=0, at_most=_MOST_SHARE)
+    return share if share == 0 else _validate.real("share", share, at_least=_LEAST_SHARE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(RowLayout):
@@ -52,8 +61,7 @@ class Moments(RowLayout):
 
     def __post_init__(self) -> None:
         registry.check_registered(self.kernel)
-        share = _validate.real("share", self.share, at_least=0, at_most=0.99)
-        object.__setattr__(self, "share", share)
+        object.__setattr__(self, "share", check_share(self.share))
         ridge = _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)
         object.__setattr__(self, "ridge", ridge)
         self._check_moment()
@@ -62,11 +70,18 @@ class Moments(RowLayout):
     def _check_moment(self) -> None:
         if self.moment is None:
             return
+        # What is checked stays as it is.
+        object.__setattr__(self, "moment", np.array(self.moment))
         count = self.kernel.features + 1
         shaped = self.moment.shape == (count, count) and self.moment.dtype == np.float64
         if not shaped or not np.all(np.abs(self.moment) <= 1 + 1e-6):
             _validate.reject("moment", "...", f"means of products, shape {(count, count)}")
         self.moment.flags.writeable = False
+
+    @property
+    def or_else(self) -> str:
+        """A larger share, or less influence of a record."""
+        return f", or share={self.share:.3g} to be, or group_rows to be smaller"
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -161,7 +176,7 @@ class Moments(RowLayout):
     @property
     def _largest_term(self) -> int:
         entry = self.kernel.entry_bound
-        return max(super()._largest_term, entry * entry if self.share else 0)
+        return max(self._largest_product, entry * entry if self.share else 0)
 
     def parameters(self) -> dict[str, object]:
         """Return the numbers that, with the `arrays`, make the same layout again."""

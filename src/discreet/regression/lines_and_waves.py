@@ -39,8 +39,9 @@ class LinesAndWaves(QueryMap):
     portion: float = 0.7
 
     def __post_init__(self) -> None:
-        _validate.instance("rays", self.rays, Rays)
-        _validate.instance("waves", self.waves, Waves)
+        for name, part, kind in (("rays", self.rays, Rays), ("waves", self.waves, Waves)):
+            if type(part) is not kind:  # a subclass may have features that no proof covers
+                _validate.reject_argument(name, part, f"exactly a {kind.__name__}")
         if (self.rays.dim, self.rays.key_norm) != (self.waves.dim, self.waves.key_norm):
             _validate.reject("waves", "...", "for keys of the width and norm that the rays are for")
         portion = _validate.real("portion", self.portion, at_least=0.01, at_most=0.99)
@@ -92,7 +93,9 @@ class LinesAndWaves(QueryMap):
         lines = math.sqrt(self.portion) * FEATURE_RADIUS / self.rays.unit
         # The waves' own length, which is a little below the radius, becomes the radius.
         waves = math.sqrt(1 - self.portion) * FEATURE_RADIUS / self._waves_radius
-        return np.repeat([lines, waves], self.block_sizes) * SHRINK
+        factors = np.repeat([lines, waves], self.block_sizes) * SHRINK
+        factors.flags.writeable = False
+        return factors
 
     @property
     def _waves_radius(self) -> float:
@@ -141,10 +144,8 @@ class LinesAndWaves(QueryMap):
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the map that has these `parameters` (but for the kind) and `arrays`."""
-        rays, waves = (
-            {name: value for name, value in parameters[part].items() if name != "kind"}
-            for part in ("rays", "waves")
-        )
-        return cls(
-            Rays.restore(rays, {}), Waves.restore(waves, arrays), portion=parameters["portion"]
-        )
+        given = dict(parameters)
+        rays, waves = dict(given.pop("rays")), dict(given.pop("waves"))
+        if (rays.pop("kind"), waves.pop("kind")) != (Rays.kind, Waves.kind):
+            _validate.reject("kind", "...", "rays and waves")
+        return cls(Rays.restore(rays, {}), Waves.restore(waves, arrays), **given)

@@ -7,6 +7,7 @@ from discreet import _validate
 from discreet._typing import Array
 from discreet.memory.options import SharedOptions
 from discreet.regression import registry
+from discreet.regression.layout import check_share
 from discreet.regression.maps import QueryMap
 
 
@@ -70,6 +71,5 @@ class LeastSquaresOptions(SharedOptions):
         elif self.features != registry.AUTO:
             registry.kind_named(self.features)
         if self.share is not None:
-            share = _validate.real("share", self.share, at_least=0, at_most=0.99)
-            self._keep({"share": share})
+            self._keep({"share": check_share(self.share)})
         self._keep({"ridge": _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)})

@@ -100,9 +100,7 @@ class Situation:
     @property
     def needs_rows(self) -> bool:
         """Whether a number of rows is needed to choose, or by what is chosen."""
-        bends = self._quantities and self.width <= _FEW_COLUMNS
-        open_ = _left_open(self.features)
-        return self.reader == Average.name or (open_ and (self._pictures or bends))
+        return self.reader == Average.name or (self._pictures and _left_open(self.features))
 
     @property
     def _pictures(self) -> bool:

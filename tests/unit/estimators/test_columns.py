@@ -7,7 +7,7 @@ from discreet import InvalidInput
 
 pytest.importorskip("sklearn")
 
-from discreet.sklearn.columns import _SKEW, _STEPS, Columns, Embeddings
+from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.ranges import Ranges
 from discreet.sklearn.sphere import on_sphere
 
@@ -23,19 +23,11 @@ def rows(count, seed=0, dtype=np.float64):
 def test_columns_go_to_their_part_of_the_ball():
     table = rows(500)
     fractions = np.clip((table - LOW) / np.where(HIGH > LOW, HIGH - LOW, 1), 0, 1)
-    fractions[:, [0, 3]] **= _SKEW  # those that begin at zero
+    begin_at_zero = fractions[:, [0, 3]]
+    fractions[:, [0, 3]] = (begin_at_zero + 2 * np.sqrt(begin_at_zero)) / 3
     wanted = (2 * fractions - 1) / np.sqrt(5)
     wanted[:, 4] = 0
-    np.testing.assert_allclose(COLUMNS.keys(table), wanted, atol=1e-3)
-
-
-def test_the_power_is_read_from_a_table():
-    # A power of a whole array may differ in the last bit from place to place.
-    line = np.random.default_rng(0).uniform(0, 1, (1000, 1))
-    grid = np.arange(_STEPS + 1) / _STEPS
-    wanted = 2 * np.interp(line, grid, grid**_SKEW) - 1
-    keys = Columns(Ranges.of("bounds", (0, 1), 1)).keys(line)
-    np.testing.assert_allclose(keys, wanted, atol=1e-12)
+    np.testing.assert_allclose(COLUMNS.keys(table), wanted, atol=1e-12)
 
 
 def test_ends_of_ranges_and_what_is_beyond_are_corners_of_the_ball():
@@ -75,6 +67,17 @@ def test_larger_numbers_are_never_smaller_keys():
     line = np.linspace(-1, 101, 100_001)[:, None]
     steps = np.diff(Columns(Ranges.of("bounds", (0, 100), 1)).keys(line)[:, 0])
     assert steps.min() >= 0
+
+
+def test_directions_are_longer_than_any_bound_and_forget_how_bright_a_picture_is():
+    ranges = Ranges.of("bounds", (0, 1), 3)
+    rows = np.random.default_rng(0).uniform(0.2, 0.5, (50, 3))
+    keys = Columns(ranges, directions=True).keys(rows)
+    assert np.linalg.norm(keys, axis=1).min() > 1e4
+    spread = (rows + 2 * np.sqrt(rows)) / 3
+    unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (keys, spread)]
+    np.testing.assert_allclose(*unit, atol=1e-12)
+    assert not np.any(Columns(ranges, directions=True).keys(np.zeros((1, 3))))
 
 
 def test_embeddings_are_keys_as_they_are():

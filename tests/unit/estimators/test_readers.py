@@ -8,71 +8,109 @@ from discreet import InvalidInput
 pytest.importorskip("sklearn")
 
 from discreet.memory import build
-from discreet.regression import Linear
+from discreet.privacy import Neighbours, Privacy
+from discreet.regression import Linear, LinesAndWaves, Rays, Waves
 from discreet.sklearn import readers
-from discreet.sklearn.averaging import Average, _beyond, _shares
+from discreet.sklearn.averaging import Average, _excess
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.ranges import Ranges
 from discreet.sklearn.solving import Solve
-from discreet.sklearn.sphere import on_sphere
-from discreet.testing import Seeded, Silent
+from discreet.testing import Silent
+
+QUANTITIES = Columns(Ranges.of("bounds", ([0, 0, 0], [1, 2, 3]), 3))
+PICTURES = Columns(Ranges.of("bounds", (0, 16), 64))
+EMBEDDINGS = Embeddings(2.0)
+WIDTHS = {id(QUANTITIES): 3, id(PICTURES): 64, id(EMBEDDINGS): 384}
 
 
 def situation(**change):
-    given = {"reader": "auto", "given": "auto", "features": "waves", "epsilon": 1.0, "classes": 10}
-    return readers.Situation(**{**given, **change})
+    given = {
+        "reader": "auto",
+        "features": "auto",
+        "columns": PICTURES,
+        "classes": 10,
+        "privacy": Privacy(1.0, 1e-5, Neighbours.ADD_REMOVE),
+        "group_rows": 1.0,
+        "has_public_rows": False,
+    } | change
+    return readers.Situation(**{"width": WIDTHS[id(given["columns"])], **given})
 
 
 @pytest.mark.parametrize(
     ("rows", "change", "name"),
     [
-        (1500, {}, "average"),
-        (1501, {}, "least_squares"),
-        (3000, {"epsilon": 0.5}, "average"),
-        (450, {"classes": 3}, "average"),
-        (100, {"features": "linear"}, "least_squares"),
-        (100, {"given": "waves"}, "least_squares"),
+        (1450, {}, "average"),
+        (1550, {}, "least_squares"),
+        (2500, {"privacy": Privacy(0.5, 1e-5, Neighbours.ADD_REMOVE)}, "average"),
+        (2500, {"privacy": Privacy(1.0, 1e-5, Neighbours.REPLACE)}, "average"),
+        (2500, {"group_rows": 2.0}, "average"),
+        (400, {"classes": 3}, "average"),
+        (100, {"columns": QUANTITIES}, "least_squares"),
+        (100, {"columns": EMBEDDINGS}, "least_squares"),
+        (100, {"features": "waves"}, "least_squares"),
+        (100, {"has_public_rows": True}, "least_squares"),
         (100, {"classes": 2}, "least_squares"),
         (100, {"classes": None}, "least_squares"),
     ],
 )
 def test_the_rule(rows, change, name):
-    assert situation(**change).choose(rows).name == name
+    assert situation(**change).choose(rows).reader.name == name
     for named in ("average", "least_squares"):
-        assert situation(**{**change, "reader": named}).choose(rows).name == named
+        assert situation(**{**change, "reader": named}).choose(rows).reader.name == named
 
 
 @pytest.mark.parametrize(
     ("change", "needed"),
     [
         ({}, True),
-        ({"features": "linear"}, False),
-        ({"given": "waves"}, False),
-        ({"classes": 2}, False),
+        ({"classes": 2}, True),
+        ({"columns": QUANTITIES}, False),
+        ({"columns": EMBEDDINGS}, False),
+        ({"features": "waves"}, False),
         ({"classes": None}, False),
-        ({"classes": None, "features": "auto"}, True),
-        ({"reader": "least_squares"}, False),
-        ({"reader": "least_squares", "features": "auto"}, True),
-        ({"reader": "average", "features": "linear", "classes": None}, True),
+        ({"reader": "least_squares"}, True),
+        ({"reader": "average", "columns": QUANTITIES, "classes": None}, True),
     ],
 )
 def test_a_number_of_rows_is_asked_for_only_where_it_is_used(change, needed):
     assert situation(**change).needs_rows is needed
 
 
-def test_features_follow_the_columns():
-    own = Columns(Ranges.of("bounds", ([0, 0], [1, 2]), 2))
-    alike = Columns(Ranges.of("bounds", (0, 1), 2))
-    found = [
-        readers.features_for("auto", columns, has_public_rows=False)
-        for columns in (own, alike, Embeddings(1.0))
-    ]
-    assert found == ["linear", "waves", "auto"]
-    for columns in (own, alike, Embeddings(1.0)):
-        assert readers.features_for("auto", columns, has_public_rows=True) == "near_landmarks"
-        assert readers.features_for("waves", columns, has_public_rows=True) == "waves"
-    given = Linear(2)
-    assert readers.features_for(given, own, has_public_rows=False) is given
+@pytest.mark.parametrize(
+    ("rows", "change", "kind"),
+    [
+        (50_000, {}, Waves),
+        (50_000, {"classes": None}, Rays),
+        (50_000, {"columns": QUANTITIES}, LinesAndWaves),
+        (None, {"columns": QUANTITIES}, Rays),
+        (3_000, {"columns": QUANTITIES}, Rays),
+        (3_000, {"columns": QUANTITIES, "classes": None}, Rays),
+        (50_000, {"columns": EMBEDDINGS}, Rays),
+        (50_000, {"columns": EMBEDDINGS, "classes": None}, Linear),
+    ],
+)
+def test_features_follow_the_columns(rows, change, kind):
+    features = situation(**change).choose(rows).features
+    assert type(features) is kind
+    assert features.key_norm == situation(**change).columns.norm
+    own = Linear(2)
+    assert situation(**change, features=own).choose(rows).features is own
+
+
+def test_features_that_public_rows_make():
+    for columns in (PICTURES, EMBEDDINGS):
+        chosen = situation(columns=columns, has_public_rows=True).choose(5_000)
+        assert chosen.features == "near_landmarks"
+    # Quantities stay what they are: public rows tell their second moments.
+    chosen = situation(columns=QUANTITIES, has_public_rows=True).choose(3_000)
+    assert type(chosen.features) is Rays
+    assert situation(columns=EMBEDDINGS, width=8).choose(5_000).features == "waves"
+
+
+def test_more_rows_have_more_waves_and_classes_are_shrunk_less():
+    counts = [situation().choose(rows).features.frequencies for rows in (3_000, 20_000, 200_000)]
+    assert counts == [256, 512, 1024]
+    assert situation().choose(9_000).ridge < situation(classes=None).choose(9_000).ridge
 
 
 def test_what_there_is_not_is_refused():
@@ -94,35 +132,11 @@ def test_a_release_of_another_reader_is_refused():
         Average().numbers("memory", np.zeros((1, 2)))
 
 
-def memory_of(shares, count=2000, **options):
-    generator = np.random.default_rng(0)
-    classes = generator.choice(len(shares), p=shares, size=count)
-    keys = on_sphere(generator.normal(scale=0.1, size=(count, 4)), 1.0)
-    values = np.eye(len(shares))[classes] - 1 / len(shares)
-    given = {"epsilon": 1, "delta": 1e-5, "rows_hint": count, "entropy": Seeded(0)}
-    return build(keys, values, **{**given, **options}), np.mean(values, axis=0)
-
-
-def test_shares_of_classes_come_from_the_sums():
-    memory, shares = memory_of([0.7, 0.2, 0.1])
-    np.testing.assert_allclose(_shares(memory), shares, atol=0.06)
-    # Rows that are all over the sphere weigh the same at the origin only.
-    keys = np.random.default_rng(1).normal(size=(2000, 5))
-    keys /= np.linalg.norm(keys, axis=1, keepdims=True)
-    classes = (keys[:, -1] > 0.5).astype(int)
-    values = np.eye(2)[classes] - 1 / 2
-    wide = build(keys, values, epsilon=4, delta=1e-5, scale=3.0, entropy=Seeded(0))
-    np.testing.assert_allclose(_shares(wide), values.mean(0), atol=0.06)
-    at_the_pole = np.average(values, axis=0, weights=np.exp(3 * keys[:, -1]))
-    assert np.abs(at_the_pole - values.mean(0)).max() > 0.2
-
-
 def test_shares_that_are_noise_are_taken_for_equal():
-    keys = np.tile([[0.6, 0.8]], (400, 1))
-    values = np.tile(np.eye(4) - 1 / 4, (100, 1))
-    for seed in range(5):
-        memory = build(keys, values, epsilon=1, delta=1e-5, scale=3.0, entropy=Seeded(seed))
-        assert not np.any(_shares(memory))
     noise = np.random.default_rng(0).normal(size=(2000, 10))
-    assert np.mean([_beyond(shares, np.ones(10)) for shares in noise]) < 0.02
-    assert np.mean([_beyond(shares, np.full(10, 0.4)) for shares in noise]) > 0.9
+    ones = np.ones(10)
+    kept = [np.linalg.norm(_excess(each, ones)) / np.linalg.norm(each) for each in noise]
+    assert np.median(kept) < 0.2
+    clear = np.array([0.6, -0.1, -0.1, -0.1, -0.1, -0.2])
+    np.testing.assert_allclose(_excess(clear, np.full(6, 0.01)), clear, atol=0.01)
+    np.testing.assert_allclose(_excess(clear + 5, np.zeros(6)), clear, atol=1e-12)

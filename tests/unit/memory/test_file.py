@@ -288,3 +288,10 @@ def test_texts_that_would_do_something_to_a_terminal_are_refused(name):
     changed = {name: "1.0\x1b[2J\nguarantee  epsilon = 0"}
     with pytest.raises(CorruptRelease):
         file.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))
+
+
+@pytest.mark.parametrize("changed", [{"rows": 5}, {"group_rows": 7.0}])
+def test_a_file_that_contradicts_its_guarantee_is_refused(changed):
+    """Under add_remove no number of rows is public, and a row has the influence of one."""
+    with pytest.raises(CorruptRelease):
+        file.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))

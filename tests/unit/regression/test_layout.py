@@ -88,6 +88,27 @@ def test_without_second_moments_it_is_the_layout_of_a_memory():
     assert len(sums(each, unit_rows(5, 3), unit_rows(5, 2))) == 1
 
 
+def test_a_moment_stays_as_it_was_checked():
+    base = np.zeros((5, 10))
+    each = layout(share=0.0, moment=base[:, :5])
+    base[:] = np.nan
+    assert np.all(each.moment == 0)
+
+
+def test_too_many_rows_and_too_much_noise_are_refused_with_what_helps():
+    with pytest.raises(InvalidInput, match=r"rows on this lattice\.$"):
+        layout().check_rows(2**40)
+    with pytest.raises(InvalidInput, match="raise rows_hint"):
+        layout(resolution=22).check_rows(2**40)
+    with pytest.raises(InvalidInput, match=r"share=0.001.*group_rows"):
+        Settings(
+            layouts=(layout(share=0.001),),
+            privacy=Privacy(1.0, 1e-6, Neighbours.ADD_REMOVE),
+            unit=Unit.RECORD,
+            group_rows=100.0,
+        )
+
+
 def test_it_comes_back_from_its_parameters_and_arrays():
     for each in (layout("waves"), layout("landmarks", share=0.0, moment=np.eye(25) / 25)):
         again = Moments.restore(each.parameters(), each.arrays())
@@ -101,6 +122,7 @@ def test_it_comes_back_from_its_parameters_and_arrays():
     [
         {"share": -0.1},
         {"share": 1.0},
+        {"share": 1e-300},
         {"ridge": 0.0},
         {"share": 0.0, "moment": np.eye(4)},
         {"share": 0.0, "moment": np.full((5, 5), np.nan)},

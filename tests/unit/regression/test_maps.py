@@ -13,7 +13,8 @@ from maps import KINDS, maps, public_rows
 
 from discreet import InvalidInput
 from discreet.kernels import FEATURE_RADIUS, Fourier
-from discreet.regression import Linear, NearLandmarks, Rays, Waves, registry
+from discreet.kernels.fourier import IntegerFrequencies
+from discreet.regression import Linear, LinesAndWaves, NearLandmarks, Rays, Waves, registry
 
 DIM, NORM = 5, 2.0
 MADE = maps(DIM, NORM)
@@ -130,6 +131,39 @@ def test_what_they_stand_for():
     for kind in (Linear, Rays):
         lines = query_features(kind(DIM, key_norm=NORM, stretch=2.0), keys)
         np.testing.assert_allclose(lines[:, 1:] / lines[:, :1], 2 * keys / NORM, atol=1e-4)
+
+
+def test_a_part_that_is_not_on_the_list_is_refused():
+    """A subclass could have features that no proof covers."""
+
+    class Longer(Rays):
+        def _fill(self, integers, out):
+            out[:] = 2.0**20
+
+    class Louder(Waves):
+        _amplitude = 2**20
+
+    rays, waves = MADE["lines and waves"].rays, MADE["lines and waves"].waves
+    with pytest.raises(InvalidInput, match="rays"):
+        LinesAndWaves(Longer(DIM, key_norm=NORM), waves)
+    with pytest.raises(InvalidInput, match="waves"):
+        LinesAndWaves(rays, Louder(DIM, scale=1.0, key_norm=NORM, query_norm=NORM))
+    with pytest.raises(InvalidInput, match="waves"):
+        LinesAndWaves(Rays(DIM, key_norm=1.0), waves)
+    parameters = MADE["lines and waves"].parameters()
+    for change in ({"rays": parameters["waves"]}, {"more": 1}):
+        with pytest.raises((InvalidInput, TypeError)):
+            registry.restore(parameters | change, MADE["lines and waves"].arrays())
+
+
+def test_what_was_checked_cannot_be_changed():
+    frequencies = MADE["waves"].arrays()["frequencies"].astype(np.int64)
+    stored = IntegerFrequencies(frequencies, MADE["waves"].parameters()["turn_bits"])
+    frequencies[:] = 2**60
+    assert np.abs(stored.values).max() < 2**60
+    for array in (stored.values, MADE["waves"]._table, MADE["lines and waves"]._factors):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 1
 
 
 def test_what_is_not_on_the_list_is_refused():
