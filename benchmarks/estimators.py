@@ -71,13 +71,17 @@ def fitted(
     return made.reader_, score(dataset, made.predict(split.test_x), split.test_y)
 
 
-def readers(dataset: Dataset, splits: Sequence[Split]) -> Report:
-    """Return the scores of "auto" and of both readers alone, and which one "auto" chose."""
+def readers(dataset: Dataset, splits: Sequence[Split], draws: int) -> Report:
+    """Return the scores of "auto" and of both readers alone, and which one "auto" chose.
+
+    Scores are in order of splits, then of draws of the noise. No two share a seed.
+    """
     scores: dict[str, dict[str, list[float]]] = {
         name: {f"{epsilon:g}": [] for epsilon in EPSILONS} for name in (AUTO, *READERS)
     }
     chosen = {}
-    for (seed, split), epsilon in itertools.product(enumerate(splits), EPSILONS):
+    repeated = [split for split in splits for _ in range(draws)]
+    for (seed, split), epsilon in itertools.product(enumerate(repeated), EPSILONS):
         name = f"{epsilon:g}"
         terms = {"epsilon": epsilon, "seed": seed}
         chosen[name], found = fitted(dataset, split, reader=AUTO, **terms)
@@ -86,8 +90,8 @@ def readers(dataset: Dataset, splits: Sequence[Split]) -> Report:
         scores[chosen[name]][name].append(found)
         scores[other][name].append(fitted(dataset, split, reader=other, **terms)[1])
         if epsilon == EPSILONS[-1]:
-            tell(f"split {seed + 1} of {len(splits)}: {AUTO} {found:.3f} at ε = {name}")
-    return {"scores": scores, "chosen": chosen}
+            tell(f"{seed + 1} of {len(repeated)}: {AUTO} {found:.3f} at ε = {name}")
+    return {"splits": len(splits), "scores": scores, "chosen": chosen}
 
 
 def by_epsilon(found: dict[float, dict[str, object]]) -> Report:
@@ -105,10 +109,10 @@ def measure(
         "rows": dataset.private_rows,
         "columns": dataset.rows.shape[1],
         "tested": dataset.tested,
-    }
+    } | ({} if dataset.is_regression else {"most_frequent": dataset.most_frequent})
     own = case.same_rows_as is None
     work: dict[str, tuple[bool, Callable[[], object]]] = {
-        "readers": (True, lambda: readers(dataset, splits)),
+        "readers": (True, lambda: readers(dataset, splits, case.draws)),
         "ceilings": (own, lambda: [ceilings(dataset, split) for split in few]),
         "dpsgd": (own, lambda: by_epsilon(dpsgd(dataset, few, EPSILONS, DELTA))),
         "diffprivlib": (

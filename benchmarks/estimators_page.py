@@ -20,9 +20,9 @@ COLUMNS_OF_EPSILON = [f"ε = {epsilon:g}" for epsilon in EPSILONS]
 BY_EPSILON = " / ".join(f"{epsilon:g}" for epsilon in EPSILONS)
 
 PROMISED = (
-    "Accuracy, or R² for regression: the mean over splits ± the standard deviation from split to "
-    "split; in brackets what was promised. Rules of `auto` were chosen on other splits of the same "
-    "rows (but for regression, whose rows are new), so the figures are somewhat kind."
+    "Accuracy, or R² for regression: the mean over splits (and draws of the noise) ± the standard "
+    "deviation of one fit; in brackets what was promised. Rules of `auto` were chosen on other "
+    "splits of the same rows (but for regression, whose rows are new): figures are somewhat kind."
 )
 UNSEEN = "No rule and no number of the library was chosen with a look at these."
 WATCHED = "Nothing was promised for these, but they were looked at while rules were chosen."
@@ -165,13 +165,14 @@ def accuracies(heading: str, lines: Sequence[Line], about: str) -> list[str]:
                 text += f" ({'**missed**' if missed else '≥'} {line.case.bars[place]:g})"
             shown.append(text)
         size = f"{line.found['rows']:,} × {line.found['columns']}"
-        splits = len(line.scores(AUTO, EPSILONS[0]))
-        rows.append([line.case.title, size, f"{splits}", *shown])
+        splits, fits = line.found["readers"]["splits"], len(line.scores(AUTO, EPSILONS[0]))
+        times = f"{splits}" if fits == splits else f"{splits} × {fits // splits}"
+        rows.append([line.case.title, size, times, *shown])
     return [
         heading,
         "",
         about,
-        *table(["data", "rows × columns", "splits", *COLUMNS_OF_EPSILON], rows),
+        *table(["data", "rows × columns", "splits × draws", *COLUMNS_OF_EPSILON], rows),
     ]
 
 
@@ -199,6 +200,7 @@ def peers(lines: Sequence[Line]) -> list[str]:
             ),
             line.ceiling("linear"),
             line.ceiling("neighbours"),
+            number(line.found.get("most_frequent")),
         ]
         for line in lines
     ]
@@ -207,11 +209,12 @@ def peers(lines: Sequence[Line]) -> list[str]:
         "",
         (
             f"At ε = {BY_EPSILON}. Not private: logistic regression (ridge for numbers) and "
-            f"{NEIGHBOURS} nearest neighbours, which are what to aim at. No other method is given "
-            "the public rows. Peers of images of 784 pixels were measured on one split."
+            f"{NEIGHBOURS} nearest neighbours, which are what to aim at; *mode* is the share of "
+            "the most frequent class, which takes no learning. No peer is given the public rows. "
+            "Peers of images of 784 pixels were measured on one split."
         ),
         *table(
-            ["data", "defaults", "DP-SGD, tuned", "diffprivlib", "linear", "neighbours"],
+            ["data", "defaults", "DP-SGD, tuned", "diffprivlib", "linear", "neighbours", "mode"],
             rows,
         ),
         *dpsgd_wins(lines),
@@ -326,9 +329,10 @@ def failures(spoiled: Sequence[Line], others: Sequence[Line]) -> list[str]:
         *(
             f"- {line.case.title}, {line.found['rows']:,} rows: "
             f"{number(line.mean(AUTO, EPSILONS[0]))} at ε = {EPSILONS[0]:g} where exact linear "
-            f"has {line.ceiling('linear')}, and scores of single splits range from "
+            f"has {line.ceiling('linear')} and the most frequent class "
+            f"{number(line.found['most_frequent'])}; single fits range from "
             f"{number(line.scores(AUTO, EPSILONS[0]).min())} to "
-            f"{number(line.scores(AUTO, EPSILONS[0]).max())}: so few rows are mostly noise."
+            f"{number(line.scores(AUTO, EPSILONS[0]).max())}. So few rows are largely luck."
             for line in few
         ),
         "",

@@ -34,14 +34,14 @@ def test_every_line_was_measured_in_all_its_parts(report):
     for case in CASES:
         found = report["cases"][case.name]
         scores = found["readers"]["scores"]
-        assert all(len(scores[name]["1"]) == case.splits for name in scores), case.name
+        assert all(len(scores[name]["1"]) == case.splits * case.draws for name in scores), case.name
         assert case.same_rows_as or {"ceilings", "dpsgd"} <= set(found), case.name
 
 
 def test_a_missed_bar_and_a_wrong_choice_are_said(report):
     worse = copy.deepcopy(report)
     found = worse["cases"]["digits"]["readers"]
-    found["scores"]["auto"]["4"] = [0.1] * 10
+    found["scores"]["auto"]["4"] = [0.1] * 50
     text = estimators_page.page(worse)
     assert "digits at ε = 4 by 0.8300" in text
     assert "0.100 ± 0.000 (**missed** 0.93)" in text
@@ -147,14 +147,17 @@ def test_a_tiny_run_makes_a_page(benchmark, tmp_path):
     benchmark.main([*options, "--parts", "readers", "ceilings", "--write"])
     found = json.loads(results.read_text())["cases"]["digits"]
     assert found["rows"] == 1_347
-    assert set(found) == {"rows", "columns", "tested", "readers", "ceilings"}
+    assert set(found) == {
+        *("rows", "columns", "tested", "most_frequent"),
+        *("readers", "ceilings"),
+    }
     scores = found["readers"]["scores"]
     for epsilon in EPSILONS:
         chosen = found["readers"]["chosen"][f"{epsilon:g}"]
         assert scores["auto"][f"{epsilon:g}"] == scores[chosen][f"{epsilon:g}"]
         assert 0.3 < scores["auto"][f"{epsilon:g}"][0] < 1
     written = page.read_text()
-    assert "| digits | 1,347 × 64 | 1 |" in written
+    assert "| digits | 1,347 × 64 | 1 × 5 |" in written
     # A second run keeps what it does not measure, and the page needs no run at all.
     benchmark.main([*options, "--page-only"])
     assert page.read_text() == written
