@@ -361,12 +361,12 @@ def speeds(speed: Part | None) -> list[str]:
         (
             f"A build of least squares with {speed['features']} features, {speed['columns']} "
             f"columns and {speed['outputs']} outputs, against the float32 products ΦᵀΦ and ΦᵀV "
-            f"alone (numpy, features already there, the same run, {speed['threads']} threads). At "
+            "alone (numpy, features already there, the same run), in seconds of the processor. At "
             f"{largest['rows']:,} rows: {ratio:.2f} times, "
             f"{'within' if ratio <= SLOWEST else '**missing**'} the promised {SLOWEST:g}. The file "
             f"{'does not grow' if flat else '**grows**'} with the number of rows."
         ),
-        *table(["rows", "seconds", "times the products", "file"], rows),
+        *table(["rows", "processor seconds", "times the products", "file"], rows),
     ]
 
 
