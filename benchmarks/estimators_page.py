@@ -128,8 +128,8 @@ def first(promised: Sequence[Line], every: Sequence[Line]) -> list[str]:
         "",
         (
             f'- **Leave `reader="auto"`.** It is at most {ALLOWED:g} below the better of the two '
-            f"readers in {close} of {4 * len(every)} cells; [which reader](#both-readers) lists "
-            "the others."
+            f"readers in {close} of {4 * len(every)} cells: [both readers](#both-readers). Least "
+            "squares is the better one but for few rows of many classes at small ε."
         ),
         (
             "- **Give each column its own `bounds`** if columns are quantities (age, hours), one "
@@ -305,12 +305,14 @@ def both_readers(lines: Sequence[Line]) -> list[str]:
 def failures(spoiled: Sequence[Line], others: Sequence[Line]) -> list[str]:
     """Return where not to trust the defaults."""
     plain = {line.case.name: line for line in others}
-    rows = []
+    compared: dict[str, Line] = {}
     for line in spoiled:
         usual = plain.get(line.case.same_rows_as or "")
-        for name, each in (("as it should be", usual), (line.case.title, line)):
-            if each is not None:
-                rows.append([name, *(number(each.mean(AUTO, epsilon)) for epsilon in EPSILONS)])
+        compared |= {each.case.title: each for each in (usual, line) if each is not None}
+    rows = [
+        [title, *(number(line.mean(AUTO, epsilon)) for epsilon in EPSILONS)]
+        for title, line in compared.items()
+    ]
     few = [line for line in others if line.found["rows"] < 1_000]
     return [
         "## Where it fails",
