@@ -1,11 +1,11 @@
-"""Good or bad? A classifier of sentences from private labelled sentences, in ten lines.
+"""Good or bad? A classifier made of private film reviews, in ten lines.
 
-A public encoder turns each sentence into 384 numbers of length one, and `PrivateClassifier` makes
+A public encoder turns each review into 384 numbers of length one, and `PrivateClassifier` makes
 one release of them and their labels. Look for: what a private classifier loses against the same
 encoder without privacy, and that nothing was tuned. `private_text.py` does it with a memory.
 
 What is public: the length of embeddings (one, by the encoder), the two classes, and about how many
-sentences there are. The first run embeds the sentences, one at a time so that no row depends on
+reviews there are. The first run embeds the reviews, one at a time so that no row depends on
 another, which takes some minutes; later runs read them from the cache.
 """
 
@@ -23,8 +23,8 @@ DELTA = 1e-5
 def main() -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--private", type=int, default=7_500, help="private sentences")
-    parser.add_argument("--test", type=int, default=1_000, help="sentences to judge")
+    parser.add_argument("--private", type=int, default=8_000, help="private reviews")
+    parser.add_argument("--test", type=int, default=2_000, help="reviews to judge")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 2.0, 4.0])
     parser.add_argument(
         "--cache", type=pathlib.Path, default=pathlib.Path.home() / ".cache" / "discreet"
@@ -32,10 +32,10 @@ def main() -> None:
     options = parser.parse_args()
 
     total = options.private + options.test
-    vectors, labels = embedded_reviews("rotten_tomatoes", total, options.cache)
+    vectors, labels = embedded_reviews("imdb", total, options.cache)
     shown, private = slice(options.test), slice(options.test, None)
 
-    print(f"{options.test:,} sentences judged by {options.private:,} private ones\n")
+    print(f"{options.test:,} reviews judged by {options.private:,} private ones\n")
     print("    ε   accuracy")
     for epsilon in options.epsilon:
         model = PrivateClassifier(
