@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps
 
-from discreet.memory import Partial, Settings, Table, Unit
+from discreet.memory import Partial, Settings, Table, Unit, records
 from discreet.privacy import Neighbours, Privacy
 from discreet.regression import Moments
 
@@ -135,11 +135,12 @@ def test_rows_at_right_angles_reach_the_claim_where_second_moments_have_most_of_
     assert 0.98 <= best <= 1
 
 
-@pytest.mark.parametrize("size", [2, 100, 3_000])
+@pytest.mark.parametrize("size", [2, 100, 128, 129, 3_000])
 @pytest.mark.parametrize("same", [True, False])
 @pytest.mark.parametrize("neighbours", Neighbours)
-def test_records_are_cut_exactly_and_not_more_than_needed(size, same, neighbours):
-    both = settings_of("waves", neighbours, Unit.RECORD)
+@pytest.mark.parametrize("kind", ["waves", "rays"])
+def test_records_are_cut_exactly_and_not_more_than_needed(kind, size, same, neighbours):
+    both = settings_of(kind, neighbours, Unit.RECORD)
     rows = np.random.default_rng(size).normal(size=(1, size, 4)) * [3, 3, 1, 1]
     if same:
         rows[:] = [1.0, 1.0, 0.9, 0.9]
@@ -147,6 +148,18 @@ def test_records_are_cut_exactly_and_not_more_than_needed(size, same, neighbours
     nothing = [np.zeros_like(part) for part in record]
     reached = moved(record, nothing, both) * (2 if neighbours is Neighbours.REPLACE else 1)
     assert 0.98 <= reached <= 1
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_norms_of_short_records_are_exact(data):
+    """Large and small inner products of both signs, where floating point would lose the small."""
+    size = data.draw(st.integers(1, 5))
+    numbers = st.integers(-(2**32), 2**32) | st.integers(-3, 3)
+    inner = data.draw(hnp.arrays(np.int64, (2, 3, size, size), elements=numbers))
+    found = records._squared_grams(inner)
+    exact = [sum(int(x) ** 2 for x in inner[:, record].ravel()) for record in range(3)]
+    np.testing.assert_allclose(found, np.array(exact, dtype=float), rtol=1e-14)
 
 
 def test_second_moments_have_their_share_of_the_budget():

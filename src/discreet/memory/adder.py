@@ -146,10 +146,40 @@ class Adder(Generic[AnyLayout_co]):
             rows = np.sort(members.ravel())
             for layer, table in enumerate(tables):
                 self._add_rows(layer, table, rows, self.sums, advance)
-        elif size <= self._gram_rows:
+        elif size <= self._gram_rows and not self._has_moments:
             self._add_short(tables, size, members, advance)
+        elif size <= self._gram_rows and len(tables) == 1:
+            self._add_short_with_moments(tables[0], size, members, advance)
         else:
             self._add_long(tables, members, advance)
+
+    @property
+    def _has_moments(self) -> bool:
+        return any(len(layout.shapes) > 1 for layout in self.settings.layouts)
+
+    def _add_short_with_moments(
+        self, table: Table, size: int, members: Integers, advance: Advance
+    ) -> None:
+        """Add records of one layer with second moments, whose norms come from Gram matrices."""
+        [layout] = self.settings.layouts
+        # Rows are there twice: as they are, and scaled.
+        chunk, threads = self._share([layout], 2 * members.size, gram=size)
+        together = max(min(chunk // 2, _GRAM_ENTRIES // size) // size, 1)
+        memory = self._memory_for(threads, together * size * _feature_count(layout))
+
+        def contribute(some: Integers, thread: int) -> Iterator[tuple[int, Sequence[Integers]]]:
+            keys, values = table.read(some.ravel())
+            features, weights = _features(layout, keys, memory[thread])
+            weighed = _weighed(layout, values, weights)
+            both = records.scale_down_both(self.settings, features, weighed, size)
+            yield some.size, layout.contribution(*both)
+
+        def take(done: tuple[int, Sequence[Integers]]) -> None:
+            _add(self.sums, done[1])
+            advance(done[0])
+
+        groups = (members[start : start + together] for start in range(0, len(members), together))
+        share_out(groups, contribute, take, threads=threads)
 
     def _add_long(self, tables: Sequence[Table], members: Integers, advance: Advance) -> None:
         """Add records that are added up first, each by one thread, and cut if they are too long."""
