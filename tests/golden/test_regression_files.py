@@ -22,7 +22,7 @@ MAPS = {
     "linear": lambda: Linear(3, key_norm=2.0),
     "rays": lambda: Rays(3, key_norm=2.0, stretch=8.0),
     "waves": lambda: WAVES,
-    "lines_and_waves": lambda: LinesAndWaves(Rays(3, key_norm=2.0), WAVES),
+    "lines_and_waves": lambda: LinesAndWaves(Linear(3, key_norm=2.0), WAVES),
     "near_landmarks": lambda: NearLandmarks(public_rows(3, 2.0), rank=8, scale=1.0, key_norm=2.0),
 }
 QUERIES = unit_rows(2, 4, 3, seed=9) * 1.9
@@ -42,6 +42,7 @@ def made(name, features):
         features=features,
         public_rows=public_rows(3, 2.0) if name == "near_landmarks" else None,
         share=0.0 if name == "waves" else None,
+        centred=name not in ("rays", "waves"),
         groups=np.arange(400) // 4 if name == "rays" else None,
         group_rows=2.0 if name == "rays" else 1.0,
         entropy=Seeded(2026),

@@ -26,7 +26,7 @@ NUMBERS = st.one_of(
 
 def settings_of(kind, neighbours, unit=Unit.ROW, group_rows=1.0, **changes):
     options = {"heads": (), "tau": 0.4, "value_norm": 1.3, "resolution": 18, "share": 0.25}
-    options |= {"ridge": 0.5}
+    options |= {"ridge": 0.5, "centred": False}
     layout = Moments(kernel=MAPS[kind], value_dim=2, **options | changes)
     return Settings(
         layouts=(layout,),

@@ -30,6 +30,7 @@ def _facts(released: Released[Moments]) -> dict[str, object]:
         "noise_multiplier": released.mechanism.sigma,
         "share": layout.share,
         "ridge": layout.ridge,
+        "centred": layout.centred,
         "key_norm": features.key_norm,
         "value_norm": layout.value_norm,
         "tau": layout.real_tau,

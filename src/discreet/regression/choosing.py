@@ -104,7 +104,7 @@ def _made(name: str, request: Request) -> QueryMap:
         return Rays(dim, key_norm=norm)
     if name == LinesAndWaves.kind:
         waves = _waves(request, BENDING_WAVES, _BENDING_SCALE)
-        return LinesAndWaves(Rays(dim, key_norm=norm), waves)
+        return LinesAndWaves(Linear(dim, key_norm=norm), waves)
     if name == Waves.kind:
         return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
     if request.public_rows is None:

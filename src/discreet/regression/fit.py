@@ -84,7 +84,7 @@ class LeastSquares:
 
     @property
     def coefficients(self) -> Floats:
-        """W of a prediction φ(q)·W, shape (*heads, r, d_v)."""
+        """W of a prediction φ(q)·W + `solution.mean`, shape (*heads, r, d_v)."""
         weights = self.solution.weights
         return weights.reshape(*self.heads, *weights.shape[1:])
 
@@ -129,9 +129,9 @@ class LeastSquares:
 
         What `solution` is made of: values and number of rows near a query, before solving.
         """
-        placed = Placed({**self.features.query_arrays(), "weights": self._real_sums})
+        placed = Placed({**self.features.query_arrays(), "sums": self._real_sums})
         norm = self.features.key_norm
-        [both] = ask(self._predicted, queries, self._released.layout, placed, norm=norm)
+        [both] = ask(self._summed, queries, self._released.layout, placed, norm=norm)
         return both[..., :-1], both[..., -1]
 
     @cached_property
@@ -158,7 +158,8 @@ class LeastSquares:
 
     @cached_property
     def _placed(self) -> Placed:
-        return Placed({**self.features.query_arrays(), "weights": self.solution.weights})
+        own = {"weights": self.solution.weights, "mean": self.solution.mean}
+        return Placed({**self.features.query_arrays(), **own})
 
     @cached_property
     def _all_placed(self) -> Placed:
@@ -166,6 +167,8 @@ class LeastSquares:
         half = solution.moments_sigma[:, None, None] ** 2 / 2
         arrays = {
             "weights": solution.weights,
+            "mean": solution.mean,
+            "noise": solution.centred_sigma**2,
             "inverse": solution.inverse,
             "shrunk": solution.inverse @ solution.weights,
             "lengths": solution.true_lengths * half,
@@ -175,7 +178,11 @@ class LeastSquares:
 
     def _predicted(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         features = self.features.query_features(self.features.within(rows), arrays)
-        return (features @ arrays["weights"],)
+        return (features @ arrays["weights"] + arrays["mean"],)
+
+    def _summed(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
+        features = self.features.query_features(self.features.within(rows), arrays)
+        return (features @ arrays["sums"],)
 
     def _predicted_with_stderr(
         self, rows: Array, arrays: Mapping[str, Array]
@@ -191,5 +198,5 @@ class LeastSquares:
         length = xp.sum(pulled * pulled, axis=-1, keepdims=True)
         along = (features @ arrays["shrunk"]) ** 2 * arrays["truth"]
         of_moments = length * arrays["lengths"] + along
-        variance = length * self.solution.sums_sigma**2 + of_moments
-        return features @ arrays["weights"], xp.sqrt(variance)
+        variance = length * arrays["noise"] + of_moments
+        return features @ arrays["weights"] + arrays["mean"], xp.sqrt(variance)

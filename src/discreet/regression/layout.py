@@ -48,6 +48,7 @@ class Moments(RowLayout):
         resolution: `value_norm` is at most 2^resolution lattice units.
         share: of the squared budget that the second moments have; zero if none are released.
         ridge: λ, in units of the noise (`solution`).
+        centred: whether predictions are shrunk towards the mean of all values, and not to zero.
         moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, shape (r + 1, r + 1), if there are
             any.
     """
@@ -57,6 +58,7 @@ class Moments(RowLayout):
     kernel: QueryMap
     share: float
     ridge: float
+    centred: bool
     moment: Floats | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +66,8 @@ class Moments(RowLayout):
         object.__setattr__(self, "share", check_share(self.share))
         ridge = _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)
         object.__setattr__(self, "ridge", ridge)
+        if not isinstance(self.centred, bool):
+            _validate.reject("centred", self.centred, "True or False")
         self._check_moment()
         super().__post_init__()
 
@@ -181,7 +185,8 @@ class Moments(RowLayout):
     def parameters(self) -> dict[str, object]:
         """Return the numbers that, with the `arrays`, make the same layout again."""
         public = self.moment is not None
-        return {**super().parameters(), "share": self.share, "ridge": self.ridge, "public": public}
+        own = {"share": self.share, "ridge": self.ridge, "centred": self.centred, "public": public}
+        return {**super().parameters(), **own}
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the map's arrays, and the public moment if there is one."""
@@ -195,7 +200,7 @@ class Moments(RowLayout):
         cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> "Moments":
         """Return the layout with these `parameters`, and these arrays of its map."""
-        names = ("value_dim", "value_norm", "tau", "resolution", "share", "ridge")
+        names = ("value_dim", "value_norm", "tau", "resolution", "share", "ridge", "centred")
         return cls(
             kernel=registry.restore(parameters["kernel"], arrays),
             heads=tuple(parameters["heads"]),

@@ -24,6 +24,7 @@ class RegressionOptions(TypedDict, total=False):
     public_rows: Array
     share: float | None
     ridge: float
+    centred: bool
     tau: float | None
     group_rows: float
 
@@ -51,13 +52,18 @@ class LeastSquaresOptions(SharedOptions):
             everywhere alike: predictions are sums over rows that are near, as in a memory.
         ridge: how much is shrunk: λ in units of σ·√features, σ the noise of second moments. 0.5
             for numbers; 0.3 is better for classes.
-        tau: weight of the column that counts rows; None for value_norm/(4·d_v^¼).
+        centred: whether predictions are shrunk towards the mean of all values (known from the
+            noisy sums), and not to zero. For numbers, whose mean may be anything. For classes, less
+            1/C, zero is better: the mean has noise, too.
+        tau: weight of the column that counts rows; None for value_norm/2 if centred, which needs
+            it, else value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
     """
 
     features: str | QueryMap = registry.AUTO
     share: float | None = None
     ridge: float = 0.5
+    centred: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,6 +76,8 @@ class LeastSquaresOptions(SharedOptions):
             registry.check_registered(self.features)
         elif self.features != registry.AUTO:
             registry.kind_named(self.features)
+        if not isinstance(self.centred, bool):
+            _validate.reject("centred", "...", "True or False")
         if self.share is not None:
             self._keep({"share": check_share(self.share)})
         self._keep({"ridge": _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)})

@@ -36,7 +36,7 @@ def settle(
         share=options.share,
     )
     chosen = choose(request)
-    tau = default_tau(value_norm, shape.value_dim)
+    tau = value_norm / 2 if options.centred else default_tau(value_norm, shape.value_dim)
     layout = Moments(
         kernel=chosen.features,
         heads=shape.heads,
@@ -46,6 +46,7 @@ def settle(
         resolution=value_resolution(multiplier, rows_hint=options.rows_hint),
         share=chosen.share,
         ridge=options.ridge,
+        centred=options.centred,
         moment=chosen.moment,
     )
     return Settings(

@@ -24,6 +24,9 @@ _MOST_ROOT = 32.0
 # noise, and not at all where the mean of rows differs from theirs by more than this (squared).
 _ROWS_FOR_NOISE, _UNLIKE = 4_600.0, 0.1
 
+# How many times less than values differ the noise should be, where there are no rows.
+_QUIET = 2.0
+
 # λ does not fall below this share of itself where G is mostly public: S has noise, too.
 _LEAST_RIDGE = 0.35
 
@@ -34,18 +37,22 @@ class Solution:
 
     Attributes:
         weights: W, shape (heads, r, d_v).
+        mean: what predictions are shrunk towards, shape (heads, 1, d_v): they are φ·W + mean.
         inverse: (G₊ + λ)⁻¹, shape (heads, r, r).
         ridge: λ of each feature, shape (heads, r).
         own: how much of G is from the private rows, shape (heads,); the rest is public.
         sums_sigma: standard deviation of the noise on an entry of S.
+        centred_sigma: of that on an entry of Σ φ⊗(v - mean), shape (heads, 1, d_v).
         moments_sigma: of the noise on a diagonal entry of G, shape (heads,); zero if G is public.
     """
 
     weights: Floats
+    mean: Floats
     inverse: Floats
     ridge: Floats
     own: Floats
     sums_sigma: float
+    centred_sigma: Floats
     moments_sigma: Floats
 
     @classmethod
@@ -58,21 +65,27 @@ class Solution:
         sums_sigma = deviations[0] * layout.real_unit
         sums = np.asarray(released.state.swapaxes(1, 2) * layout.real_unit, dtype=np.float64)
         noise = deviations[1] / unit**2 if layout.share else sums_sigma / layout.value_norm
-        rows = _rows(released, sums[..., -1] / layout.real_tau)
-        own = _own_part(layout, sums[..., -1] / layout.real_tau, rows, sums_sigma, noise)
+        totals = sums[..., -1] / layout.real_tau
+        rows = _rows(released, totals)
+        own = _own_part(layout, totals, rows, sums_sigma, noise)
+        mean = _mean(layout, sums[..., :-1], totals, sums_sigma)
+        centred = sums[..., :-1] - totals[..., None] * mean
         moments = np.zeros((layout.head_count, layout.kernel.features, layout.kernel.features))
         if layout.share:
             moments += own[:, None, None] * layout.matrices(*released.others) / unit**2
         if not np.all(own == 1):
             moments += ((1 - own) * rows)[:, None, None] * _public_moment(layout)
         ridge = np.maximum(own, _LEAST_RIDGE)[:, None] * _ridge(layout, noise)
+        ridge = _quieter(layout, ridge, moments, centred, sums_sigma)
         inverse = _inverse(moments, ridge)
         return cls(
-            weights=inverse @ sums[..., :-1],
+            weights=inverse @ centred,
+            mean=mean,
             inverse=inverse,
             ridge=ridge,
             own=own,
             sums_sigma=sums_sigma,
+            centred_sigma=sums_sigma * np.sqrt(1 + (mean / layout.real_tau) ** 2),
             moments_sigma=own * noise if layout.share else 0 * own,
         )
 
@@ -89,7 +102,7 @@ class Solution:
         taken out: directions without any signal are clipped or shrunk, and add less.
         """
         squared = np.sum(self.weights**2, axis=1, keepdims=True)
-        own = np.maximum(squared - self.sums_sigma**2 * self._noise_power, 0.0)
+        own = np.maximum(squared - self.centred_sigma**2 * self._noise_power, 0.0)
         variance = self.moments_sigma[:, None, None] ** 2 * self._noise_power / 2
         return np.asarray(own / np.maximum(squared, np.finfo(float).tiny) / np.sqrt(1 + variance))
 
@@ -99,10 +112,51 @@ class Solution:
         return np.asarray(np.sum(self.weights**2, axis=1, keepdims=True) * self.true_part)
 
 
+def _mean(layout: Moments, sums: Floats, totals: Floats, sigma: float) -> Floats:
+    """Return the mean of all values, about, shape (heads, 1, d_v); zero where nothing is centred.
+
+    Σ φ⊗v·T/‖T‖², T = Σ φ: what all rows have in common points along T. The noise in ‖T‖² is taken
+    out, as far as half of it.
+    """
+    if not layout.centred:
+        return np.zeros((len(sums), 1, sums.shape[-1]))
+    squared = np.sum(totals * totals, axis=1)
+    noise = totals.shape[1] * (sigma / layout.real_tau) ** 2
+    true = np.maximum(np.maximum(squared - noise, squared / 2), np.finfo(float).tiny)
+    mean = np.einsum("hrc,hr->hc", sums, totals) / true[:, None]
+    return np.asarray(np.clip(mean, -layout.value_norm, layout.value_norm)[:, None])
+
+
 def _ridge(layout: Moments, noise: float) -> Floats:
     """Return λ of each feature, shape (r,): the layout's ridge, in units of σ·√(block's size)."""
     roots = [min(math.sqrt(size), _MOST_ROOT) for size in layout.kernel.block_sizes]
     return np.asarray(layout.ridge * noise * np.repeat(roots, layout.kernel.block_sizes))
+
+
+def _quieter(layout: Moments, ridge: Floats, moments: Floats, sums: Floats, sigma: float) -> Floats:
+    """Return λ of each feature, larger in later blocks where values differ by little.
+
+    What the noise of S does to a prediction through a block without rows, σ_S·‖φ‖/λ, should be a
+    fraction of what the first block (the lines) makes of the values: bounds on values may be many
+    times wider than values differ. The first block has rows in all directions, and needs no more.
+
+    Args:
+        layout: with the sizes of blocks.
+        ridge: shape (heads, r).
+        moments: G, shape (heads, r, r).
+        sums: S, centred, shape (heads, r, d_v).
+        sigma: of the noise on an entry of S.
+    """
+    first, *others = layout.kernel.block_sizes
+    if not others or not layout.centred:
+        return ridge
+    lines = moments[:, :first, :first]
+    weights = _inverse(lines, ridge[:, :first]) @ sums[:, :first]
+    explained = np.einsum("hrc,hrs,hsc->h", weights, lines, weights) / sums.shape[-1]
+    rows = np.maximum(np.trace(lines, axis1=1, axis2=2), 1.0)
+    spread = np.sqrt(np.maximum(explained / rows, (sigma / rows) ** 2))
+    quiet = np.maximum(ridge, (_QUIET * sigma / spread)[:, None])
+    return np.concatenate([ridge[:, :first], quiet[:, first:]], axis=1)
 
 
 def _inverse(moments: Floats, ridge: Floats) -> Floats:

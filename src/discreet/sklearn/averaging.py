@@ -64,6 +64,7 @@ def _votes(rows: Rows, terms: Terms, entropy: Entropy | None) -> LeastSquares:
         value_norm=terms.value_norm,
         features=terms.features,
         share=0.0,
+        centred=False,
         rows_hint=terms.rows_hint,
         group_rows=terms.group_rows,
     )

@@ -35,14 +35,15 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         classes: all labels that there may be; a label beyond them is refused.
         norm: public bound on the length of rows, for embeddings; longer rows are clipped.
         bounds: public (low, high) of columns: numbers, or one for each column. Numbers beyond
-            are clipped. Begin with 0 what cannot be negative (amounts, counts, intensities): such
-            columns are taken to be skewed.
+            are clipped. Columns that all have one range are taken for parts of a picture. Begin
+            with 0 what cannot be negative (amounts, counts, intensities): such columns are taken to
+            be skewed.
         rows_hint: a public, rounded number of rows. Under "replace" the number itself is public.
         reader: "average" (votes of near rows: few rows, small ε), "least_squares" (many rows), or
             "auto", which chooses by public numbers.
-        features: of least squares: "linear", "waves", "near_landmarks", a map of
-            `discreet.regression`, or "auto": lines for columns with ranges of their own, else
-            curves.
+        features: of least squares: "linear", "rays", "waves", "lines_and_waves",
+            "near_landmarks", a map of `discreet.regression`, or "auto": lines for columns with
+            ranges of their own (bent, if they are few, and rows many), else curves.
         neighbours: "add_remove" (the number of rows is private, too) or "replace".
         public_rows: rows like X, in the same units, that anybody may see; at least eight. They
             become part of the release.
@@ -127,8 +128,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         """Return something like probabilities, shape (m, C): rows sum to one.
 
         max(score + 1/C, 0), divided by the sum over classes: a public function of the scores, that
-        keeps their order. Close to probabilities with least squares; with averages only the order
-        means something.
+        never reverses their order. Close to probabilities with least squares; with averages only
+        the order means something.
         """
         scores = self._scores(X)
         # Scores have mean zero, so the largest is at least 1/C.

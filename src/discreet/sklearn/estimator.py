@@ -199,8 +199,15 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
 
     @property
     def card_(self) -> Card:
-        """What is protected, how much, and from what: `print(estimator.card_)`."""
-        return self.release_.card
+        """What is protected, how much, and from what: `print(estimator.card_)`.
+
+        That of the release, and what was taken from the rows beside it.
+        """
+        card = self.release_.card
+        if not self.leaks_:
+            return card
+        said = (_TAKEN, f"{', '.join(self.leaks_)}: not covered by the guarantee")
+        return Card((*card.facts, ("leaks", list(self.leaks_))), (*card.sentences, said))
 
     @property
     def guarantee_(self) -> Guarantee:
@@ -263,8 +270,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             ]
         promised = self.guarantee_
         facts = [(title, text) for title, text in self.card_.sentences if title == NOT_PRIVATE]
-        if self.leaks_:
-            facts.append((_TAKEN, f"{', '.join(self.leaks_)}: not covered by the guarantee"))
+        facts += [(title, text) for title, text in self.card_.sentences if title == _TAKEN]
         return [
             *facts,
             ("reader", self.reader_),

@@ -31,9 +31,12 @@ class Ranges:
         """
         low, high = (_numbers(name, side, width) for side in _two(name, pair))
         with np.errstate(over="ignore"):
-            sound = np.all(low <= high) and np.all(np.isfinite(high - low))
+            sound = np.all(low < high) and np.all(np.isfinite(high - low))
         if not sound:
-            raise InvalidInput(f"Expected {name}=(low, high) to be finite, low not above high.")
+            raise InvalidInput(
+                f"Expected {name}=(low, high) to be finite, low below high in every column: two "
+                "numbers, or two lists with one number for each column (not a list of pairs)."
+            )
         return cls(low, high)
 
     @classmethod

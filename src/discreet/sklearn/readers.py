@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from discreet import _validate
 from discreet.memory.settings import crude_multiplier
 from discreet.privacy import Privacy
-from discreet.regression import Linear, LinesAndWaves, NearLandmarks, QueryMap, Rays, Waves
+from discreet.regression import LinesAndWaves, NearLandmarks, QueryMap, Rays, Waves
 from discreet.regression.choosing import BENDING_WAVES, WIDE, waves_for
 from discreet.sklearn.averaging import Average
 from discreet.sklearn.columns import Columns, Embeddings
@@ -34,8 +34,10 @@ _SCALE, _VOTES_SCALE = 6.0, 7.0
 # Votes among embeddings in so many dimensions; softer in more, where rows are further apart.
 _SHARPEST, _DIRECTIONS = 6.0, 64
 
-# How much columns count beside the constant: classes need nothing but the side of a plane.
-_STRETCH_OF_CLASSES, _STRETCH_OF_NUMBERS = 8.0, 3.0
+# How much columns count beside the constant of rays: classes need nothing but the side of a plane.
+# (Numbers need the constant itself, and lines that are straight.)
+_STRETCH = 8.0
+_STRETCH_OF_NUMBERS = 3.0
 
 # λ: what counts of classes is which is largest, so less is shrunk. Embeddings have much in common.
 _RIDGE_OF_CLASSES, _RIDGE = 0.3, 0.5
@@ -157,14 +159,12 @@ class Situation:
             return self._waves(waves_for(rows, noise), _SCALE)
         if self._embedded and self.width < WIDE:
             return Waves.kind
-        if self._embedded and self.classes is None:
-            return Linear(self.width, key_norm=norm)
-        stretch = _STRETCH_OF_NUMBERS if self.classes is None else _STRETCH_OF_CLASSES
-        rays = Rays(self.width, key_norm=norm, stretch=stretch)
+        stretch = _STRETCH_OF_NUMBERS if self.classes is None else _STRETCH
+        lines = Rays(self.width, key_norm=norm, stretch=stretch)
         seen = 0.0 if rows is None else rows / noise
         if self._embedded or self.width > _FEW_COLUMNS or seen < _ENOUGH_TO_BEND:
-            return rays
-        return LinesAndWaves(rays, self._waves(BENDING_WAVES, _SCALE))
+            return lines
+        return LinesAndWaves(lines, self._waves(BENDING_WAVES, _SCALE))
 
     def _waves(self, count: int, scale: float) -> Waves:
         norm = self.columns.norm

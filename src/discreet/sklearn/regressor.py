@@ -34,7 +34,9 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         bounds: public (low, high) of columns: numbers, or one for each column; clipped.
         rows_hint: a public, rounded number of rows, where one is needed.
         reader: "average" (means over near rows), "least_squares", or "auto".
-        features: of least squares: "linear", "waves", "near_landmarks", a map, or "auto".
+        features: of least squares: "linear", "rays", "waves", "lines_and_waves",
+            "near_landmarks", a map of `discreet.regression`, or "auto": lines, bent if columns are
+            few and rows many (which needs `rows_hint`).
         neighbours: "add_remove" (the number of rows is private, too) or "replace".
         public_rows: rows like X, in the same units, that anybody may see.
         group_rows: with `groups`, the influence of a record, in rows.

@@ -29,6 +29,7 @@ class Solve(Reader):
             value_norm=terms.value_norm,
             features=terms.features,
             ridge=terms.ridge,
+            centred=terms.classes is None,
             rows_hint=terms.rows_hint,
             public_rows=terms.public_rows,
             group_rows=terms.group_rows,

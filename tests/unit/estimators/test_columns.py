@@ -12,7 +12,7 @@ from discreet.sklearn.ranges import Ranges
 from discreet.sklearn.sphere import on_sphere
 
 LOW, HIGH = np.array([0.0, -3.0, 10.0, 0.0, 5.0]), np.array([100.0, 3.0, 20.0, 1e-3, 5.0])
-COLUMNS = Columns(Ranges.of("bounds", (LOW, HIGH), 5))
+COLUMNS = Columns(Ranges(LOW, HIGH))  # the last has one number only, as data may have
 
 
 def rows(count, seed=0, dtype=np.float64):
@@ -101,6 +101,8 @@ def test_which_columns_are_alike():
         3,
         (1, 2, 3),
         (2, 1),
+        (1, 1),
+        [(0, 10), (0, 80)],
         ([0, 0], [1, -1]),
         ([0, 0, 0], 1),
         (0, np.inf),

@@ -86,7 +86,7 @@ def test_a_number_of_rows_is_asked_for_only_where_it_is_used(change, needed):
         (3_000, {"columns": QUANTITIES}, Rays),
         (3_000, {"columns": QUANTITIES, "classes": None}, Rays),
         (50_000, {"columns": EMBEDDINGS}, Rays),
-        (50_000, {"columns": EMBEDDINGS, "classes": None}, Linear),
+        (50_000, {"columns": EMBEDDINGS, "classes": None}, Rays),
     ],
 )
 def test_features_follow_the_columns(rows, change, kind):

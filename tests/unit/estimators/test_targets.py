@@ -49,7 +49,7 @@ def test_labels_of_several_kinds_are_refused_and_not_quoted():
 
 
 def test_targets_and_back():
-    targets = Targets(Ranges.of("target_bounds", ([0, -1, 3], [10, 1, 3]), 3), single=False)
+    targets = Targets(Ranges(np.array([0.0, -1, 3]), np.array([10.0, 1, 3])), single=False)
     values = targets.values(np.array([[0.0, 0.0, 5.0], [10.0, 2.0, 3.0]]))
     np.testing.assert_allclose(values, [[-1, 0, 0], [1, 1, 0]])
     assert targets.norm == pytest.approx(np.sqrt(3))

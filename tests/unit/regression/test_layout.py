@@ -18,7 +18,9 @@ OPTIONS = {"heads": (), "value_dim": 2, "value_norm": 1.0, "tau": 0.25, "resolut
 
 
 def layout(kind="linear", **changes):
-    return Moments(kernel=MAPS[kind], **OPTIONS | {"share": 0.25, "ridge": 0.5} | changes)
+    return Moments(
+        kernel=MAPS[kind], **OPTIONS | {"share": 0.25, "ridge": 0.5, "centred": False} | changes
+    )
 
 
 def sums(each, keys, values, groups=None):
@@ -124,13 +126,14 @@ def test_it_comes_back_from_its_parameters_and_arrays():
         {"share": 1.0},
         {"share": 1e-300},
         {"ridge": 0.0},
+        {"centred": 1},
         {"share": 0.0, "moment": np.eye(4)},
         {"share": 0.0, "moment": np.full((5, 5), np.nan)},
         {"share": 0.0, "moment": np.eye(5, dtype=np.float32)},
     ],
 )
 def test_shares_and_moments_that_make_no_sense_are_refused(changes):
-    with pytest.raises(InvalidInput, match=r"share|moment|ridge"):
+    with pytest.raises(InvalidInput, match=r"share|moment|ridge|centred"):
         layout(**changes)
 
 

@@ -26,7 +26,9 @@ QUERIES = unit_rows(30, DIM, seed=3) * 0.7
 
 def fit(keys=KEYS, values=VALUES, **options):
     return discreet.least_squares(
-        keys, values, **SPEND | {"features": "linear", "entropy": Seeded(0)} | options
+        keys,
+        values,
+        **SPEND | {"features": "linear", "entropy": Seeded(0), "centred": False} | options,
     )
 
 
@@ -42,6 +44,51 @@ def test_without_noise_it_is_ridge_regression(kind):
     truth = mapped(made, QUERIES) @ np.linalg.solve(gram, features.T @ VALUES)
     np.testing.assert_allclose(made.predict(QUERIES), truth, atol=2e-3)
     assert made.solution.own == 1
+
+
+@pytest.mark.parametrize("kind", ["linear", "rays", "waves"])
+def test_centred_it_is_ridge_regression_of_what_differs_from_the_mean(kind):
+    values = VALUES * 0.2 + [0.6, -0.3]
+    made = fit(KEYS, values, features=kind, entropy=Silent(), centred=True)
+    features = mapped(made, KEYS)
+    total = features.sum(axis=0)
+    squared = total @ total
+    noise = made.features.features * (made.solution.sums_sigma / made.released.layout.real_tau) ** 2
+    mean = total @ features.T @ values / max(squared - noise, squared / 2)
+    np.testing.assert_allclose(made.solution.mean[0, 0], mean, atol=2e-3)
+    gram = features.T @ features + np.diag(made.solution.ridge[0])
+    weights = np.linalg.solve(gram, features.T @ (values - mean))
+    truth = mapped(made, QUERIES) @ weights + mean
+    np.testing.assert_allclose(made.predict(QUERIES), truth, atol=5e-3)
+
+
+def test_a_mean_that_is_far_from_zero_is_no_burden_if_values_are_centred():
+    keys = unit_rows(20_000, DIM, seed=9)
+    values = keys @ COEFFICIENTS.T / 20 + 0.6
+    for kind in ("linear", "rays", "lines_and_waves"):
+        errors = []
+        for centred in (True, False):
+            made = fit(keys, values, features=kind, centred=centred)
+            errors.append(np.sqrt(np.mean((made.predict(keys[:300]) - values[:300]) ** 2)))
+        assert errors[0] < 0.4 * values.std()
+    assert errors[0] < 0.8 * errors[1]  # of the last, which has two ways to make a constant
+
+
+def test_waves_are_quiet_where_values_differ_by_little():
+    """Noise through features without rows would be larger than all that values differ by."""
+    keys = unit_rows(20_000, DIM, seed=9)
+    lines = 0
+    for width in (1.0, 0.01):
+        values = keys @ COEFFICIENTS.T * width / 2
+        made = fit(keys, values, features="lines_and_waves", centred=True)
+        first = made.features.block_sizes[0]
+        ridge = made.solution.ridge[0]
+        lines, waves = ridge[0], ridge[-1]
+        np.testing.assert_allclose(ridge[:first], lines)
+        usual = 0.5 * made.solution.moments_sigma[0] * math.sqrt(len(ridge) - first)
+        assert waves == pytest.approx(usual, rel=1e-6) if width == 1 else waves > 10 * usual
+        error = np.sqrt(np.mean((made.predict(keys[:300]) - values[:300]) ** 2))
+        assert error < 0.6 * values.std()
 
 
 def test_lines_and_waves_are_shrunk_apart():
@@ -153,12 +200,12 @@ def test_streams_builder_and_sealed_partials_add_up_the_same():
     whole = fit().released
     chunks = [slice(0, 100), slice(100, 101), slice(101, 400)]
     streamed = fit(iter([KEYS[c] for c in chunks]), iter([VALUES[c] for c in chunks])).released
-    builder = discreet.LeastSquaresBuilder(**SPEND, features="linear")
+    builder = discreet.LeastSquaresBuilder(**SPEND, features="linear", centred=False)
     for chunk in chunks:
         builder.add(KEYS[chunk], VALUES[chunk])
     built = builder.release(Seeded(0)).released
     shape = Shape(heads=(), key_dim=DIM, value_dim=2)
-    settings = settle([shape], LeastSquaresOptions(**SPEND, features="linear"))
+    settings = settle([shape], LeastSquaresOptions(**SPEND, features="linear", centred=False))
     key = new_key()
     sealed = [
         Partial.of([Table(KEYS[c], VALUES[c])], settings, shard=str(i)).seal(key)

@@ -143,15 +143,15 @@ def test_a_part_that_is_not_on_the_list_is_refused():
     class Louder(Waves):
         _amplitude = 2**20
 
-    rays, waves = MADE["lines and waves"].rays, MADE["lines and waves"].waves
-    with pytest.raises(InvalidInput, match="rays"):
+    lines, waves = MADE["lines and waves"].lines, MADE["lines and waves"].waves
+    with pytest.raises(InvalidInput, match="lines"):
         LinesAndWaves(Longer(DIM, key_norm=NORM), waves)
     with pytest.raises(InvalidInput, match="waves"):
-        LinesAndWaves(rays, Louder(DIM, scale=1.0, key_norm=NORM, query_norm=NORM))
+        LinesAndWaves(lines, Louder(DIM, scale=1.0, key_norm=NORM, query_norm=NORM))
     with pytest.raises(InvalidInput, match="waves"):
         LinesAndWaves(Rays(DIM, key_norm=1.0), waves)
     parameters = MADE["lines and waves"].parameters()
-    for change in ({"rays": parameters["waves"]}, {"more": 1}):
+    for change in ({"lines": parameters["waves"]}, {"more": 1}):
         with pytest.raises((InvalidInput, TypeError)):
             registry.restore(parameters | change, MADE["lines and waves"].arrays())
 
