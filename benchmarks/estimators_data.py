@@ -25,7 +25,8 @@ CANCER_HIGH = (
 # Of the chemistry of wine, likewise.
 WINE_HIGH = (20, 6, 4, 30, 200, 4, 6, 0.7, 4, 20, 2, 4, 2_000)
 
-REVIEW_TOKENS = 256
+# Reviews that the encoder reads to their end.
+REVIEW_TOKENS, REVIEW_WORDS = 256, 160
 REVIEWS, REVIEWS_TESTED = 11_000, 3_000
 
 
@@ -261,9 +262,11 @@ def fashion_public(places: Places) -> Dataset:
 
 
 def reviews(places: Places) -> Dataset:
-    """Return reviews of films as unit vectors, good or bad."""
+    """Return reviews of films that are not long, as unit vectors, good or bad."""
     embedded = example("review_embeddings").embedded_reviews
-    rows, targets = embedded("imdb", REVIEWS, places.embeddings, tokens=REVIEW_TOKENS)
+    rows, targets = embedded(
+        "imdb", REVIEWS, places.embeddings, tokens=REVIEW_TOKENS, words=REVIEW_WORDS
+    )
     return Dataset(rows, targets, tested=REVIEWS_TESTED, norm=1.0)
 
 
