@@ -1,16 +1,14 @@
 """The page about private estimators, made of what `estimators.py` measured, and of nothing else."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from estimators_data import CASES, EPSILONS, Case, Kind
-from estimators_peers import CLIPS, MOMENTUM, NEIGHBOURS, REACHES, STEPS, WAVE_COUNT
-from sharing import ROOT, table
+from estimators_peers import NEIGHBOURS, STEPS, about_dpsgd, opacus
+from sharing import table
 
-OPACUS = ROOT / "src" / "discreet" / "demo" / "dpsgd.json"
 ALLOWED = 0.01  # "auto" may be so much below the better reader
 ALIKE = 0.005  # scores that are closer than this are no victory
 SLOWEST = 4.0  # a build may take so many times the products alone
@@ -204,6 +202,8 @@ def peers(lines: Sequence[Line]) -> list[str]:
         ]
         for line in lines
     ]
+    own = [line for line in lines if line.case.same_rows_as is None]
+    settings = [each for line in own for each in line.peers.get("dpsgd", {}).values()]
     return [
         "## Beside other methods",
         "",
@@ -218,15 +218,11 @@ def peers(lines: Sequence[Line]) -> list[str]:
             rows,
         ),
         *dpsgd_wins(lines),
+        f"- *DP-SGD, tuned*: {about_dpsgd(settings)}",
         (
-            f"- *DP-SGD, tuned*: logistic regression (least squares for numbers), full batch, "
-            f"{STEPS} steps with momentum {MOMENTUM:g}, exactly accounted for as one Gaussian "
-            "mechanism; not Opacus, but the same noise and clipping, many settings at once. "
-            f"Learning rate ({len(REACHES)}), clipping ({len(CLIPS)}) and features (columns, or "
-            f"{2 * WAVE_COUNT:,} random waves of them; embeddings: columns) are picked **on the "
-            "test set**, which is generous: nobody can do that privately."
+            "- Opacus itself on digits, columns only, tuned on the test set, too: "
+            f"{' / '.join(map(number, opacus(EPSILONS)))}."
         ),
-        f"- Opacus itself on digits, columns only, tuned on the test set, too: {opacus()}.",
         (
             "- *diffprivlib*: its `LogisticRegression` and `LinearRegression` with their defaults, "
             "rows within known bounds. It promises pure ε, which is more (δ = 0), and splits it "
@@ -234,13 +230,6 @@ def peers(lines: Sequence[Line]) -> list[str]:
         ),
         "",
     ]
-
-
-def opacus() -> str:
-    """Return what `dpsgd.py` measured."""
-    results = json.loads(OPACUS.read_text(encoding="utf-8"))["results"]
-    by_epsilon = {each["epsilon"]: each["accuracy"] for each in results}
-    return " / ".join(number(by_epsilon[epsilon]) for epsilon in EPSILONS)
 
 
 def dpsgd_wins(lines: Sequence[Line]) -> list[str]:
