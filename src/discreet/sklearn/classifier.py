@@ -11,7 +11,7 @@ from discreet.noise import Entropy
 from discreet.privacy import Neighbours
 from discreet.regression import QueryMap
 from discreet.sklearn import readers
-from discreet.sklearn.columns import Columns
+from discreet.sklearn.columns import ROOT_FOR_CLASSES, ROOT_FOR_PICTURES, Columns
 from discreet.sklearn.estimator import PrivateEstimator
 from discreet.sklearn.leaks import Leak
 from discreet.sklearn.ranges import Ranges
@@ -106,7 +106,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def _in_ranges(self, ranges: Ranges) -> Columns:
         """Return columns in their ranges; of pictures that landmarks know, the directions."""
         landmarks = self.public_rows is not None and self.features == readers.AUTO
-        return Columns(ranges, directions=landmarks and ranges.alike)
+        root = ROOT_FOR_PICTURES if ranges.alike else ROOT_FOR_CLASSES
+        return Columns(ranges, root=root, directions=landmarks and ranges.alike)
 
     def _keep(self, targets: Labels | Targets) -> None:
         self.classes_ = cast("Labels", targets).classes

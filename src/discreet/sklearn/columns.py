@@ -18,9 +18,9 @@ from discreet.sklearn.ranges import Ranges
 
 # Amounts, counts and intensities begin at zero, and most of them are small: so much of the root of
 # their fraction, and the rest of it as it is, spreads the small ones out (about as a power of 0.6,
-# or 0.8, would). For numbers less of it: they may well be linear in what is predicted. Columns that
-# begin elsewhere are taken as they are.
-ROOT_FOR_CLASSES, ROOT_FOR_NUMBERS = 2 / 3, 1 / 3
+# or 0.8, would). Less of it for pictures, whose pixels are often large, and for numbers: they may
+# well be linear in what is predicted. Columns that begin elsewhere are taken as they are.
+ROOT_FOR_CLASSES, ROOT_FOR_PICTURES, ROOT_FOR_NUMBERS = 2 / 3, 1 / 2, 1 / 3
 
 # Keys are clipped to the ball, exactly; so much longer, all of them are, and only their direction
 # is left.
