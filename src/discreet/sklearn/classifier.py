@@ -11,8 +11,10 @@ from discreet.noise import Entropy
 from discreet.privacy import Neighbours
 from discreet.regression import QueryMap
 from discreet.sklearn import readers
+from discreet.sklearn.columns import ROOT_FOR_CLASSES, ROOT_FOR_PICTURES, Columns
 from discreet.sklearn.estimator import PrivateEstimator
 from discreet.sklearn.leaks import Leak
+from discreet.sklearn.ranges import Ranges
 from discreet.sklearn.targets import Labels, Targets
 
 
@@ -101,9 +103,11 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         leaks.append(Leak.CLASSES)
         return Labels.of(y, distinct=False)
 
-    @property
-    def _looks_at_directions(self) -> bool:
-        return self.public_rows is not None and self.features == readers.AUTO
+    def _in_ranges(self, ranges: Ranges) -> Columns:
+        """Return columns in their ranges; of pictures that landmarks know, the directions."""
+        landmarks = self.public_rows is not None and self.features == readers.AUTO
+        root = ROOT_FOR_PICTURES if ranges.alike else ROOT_FOR_CLASSES
+        return Columns(ranges, root=root, directions=landmarks and ranges.alike)
 
     def _keep(self, targets: Labels | Targets) -> None:
         self.classes_ = cast("Labels", targets).classes

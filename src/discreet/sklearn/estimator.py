@@ -125,13 +125,8 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         return self._in_ranges(Ranges.seen(rows))
 
     def _in_ranges(self, ranges: Ranges) -> Columns:
-        """Return columns in their ranges; of pictures that landmarks know, the directions."""
-        return Columns(ranges, directions=self._looks_at_directions and ranges.alike)
-
-    @property
-    def _looks_at_directions(self) -> bool:
-        """Whether landmarks are made of public rows, for classes."""
-        return False
+        """Return columns in their ranges, as this kind of estimator takes them."""
+        return Columns(ranges)
 
     def _terms(
         self,

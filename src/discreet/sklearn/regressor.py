@@ -10,6 +10,7 @@ from discreet.noise import Entropy
 from discreet.privacy import Neighbours
 from discreet.regression import QueryMap
 from discreet.sklearn import readers
+from discreet.sklearn.columns import ROOT_FOR_NUMBERS, Columns
 from discreet.sklearn.estimator import PrivateEstimator
 from discreet.sklearn.leaks import Leak
 from discreet.sklearn.ranges import Ranges
@@ -82,6 +83,9 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
             return Targets(Ranges.of("target_bounds", self.target_bounds, width), single)
         leaks.append(Leak.TARGET_BOUNDS)
         return Targets(Ranges.seen(y.reshape(len(y), -1)), single)
+
+    def _in_ranges(self, ranges: Ranges) -> Columns:
+        return Columns(ranges, root=ROOT_FOR_NUMBERS)
 
     def _keep(self, targets: Labels | Targets) -> None:
         self._targets = cast("Targets", targets)

@@ -91,6 +91,17 @@ def test_waves_are_quiet_where_values_differ_by_little():
         assert error < 0.6 * values.std()
 
 
+def test_negative_eigenvalues_are_taken_for_zero():
+    """The true second moments have none: what is negative is noise, and shrunk by λ alone."""
+    made = fit(KEYS[:0], VALUES[:0], features="waves", rows_hint=100)
+    solution = made.solution
+    moments = made.released.layout.matrices(*made.released.others)[0] / made.features.unit**2
+    values = np.linalg.eigvalsh(moments)
+    assert values.min() < -solution.ridge[0, 0]
+    wanted = 1 / (np.maximum(values, 0) + solution.ridge[0, 0])
+    np.testing.assert_allclose(np.linalg.eigvalsh(solution.inverse[0]), np.sort(wanted), rtol=1e-6)
+
+
 def test_lines_and_waves_are_shrunk_apart():
     made = fit(features="lines_and_waves", entropy=Silent())
     lines, waves = made.features.block_sizes
