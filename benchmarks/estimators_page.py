@@ -379,7 +379,7 @@ def method(report: Part) -> list[str]:
         (
             "- Film reviews are two lines: all of them, cut off after 256 tokens, and those of at "
             "most 160 words, which the encoder reads to their end. The second came later, when "
-            "the first was found to have a ceiling below what was promised."
+            "the first was found to have a ceiling below most of what was promised."
         ),
         (
             "- Regression: 20,000 made-up rows, 8 columns, mostly linear; three sets that differ "
