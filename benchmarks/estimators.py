@@ -146,7 +146,7 @@ def keep(report: Report, path: pathlib.Path) -> None:
         return float(np.round(part, 4)) if isinstance(part, float) else part
 
     versions = {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn")}
-    text = json.dumps({**rounded(report), "versions": versions}, indent=1)
+    text = json.dumps({**rounded(report), "delta": DELTA, "versions": versions}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")
 
 
