@@ -34,7 +34,6 @@ from errors_measure import (
     QUICK,
     RANDOM,
     RANK,
-    ROOT,
     SHUFFLED,
     Cell,
     Curves,
@@ -49,9 +48,9 @@ from errors_measure import (
     recipe,
     said,
     sources,
-    tell,
 )
 from errors_pictures import draw_epsilon, draw_intervals
+from sharing import ROOT, table, tell
 
 from discreet.bench.paper_setup import save
 from discreet.memory.reader import WITHIN
@@ -65,12 +64,6 @@ SHARP = 5.0  # the scale at which kernels of as many features are compared
 def percent(share: float) -> str:
     """Return a share with one digit after the point, since 99.9% is not all."""
     return f"{100 * share:.1f}%"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table."""
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
-    return ["", lines[0], "|" + "---|" * len(head), *lines[1:], ""]
 
 
 def intervals_page(by_kernel: dict[str, list[Cell]]) -> list[str]:

@@ -1,10 +1,8 @@
 """What `errors.py` measures: data, kernels, and cells of one of each at one ε."""
 
-import importlib.util
 import itertools
 import math
 import pathlib
-import sys
 import time
 import zlib
 from collections.abc import Sequence
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from sharing import example, tell
 
 import discreet
 from discreet.kernels import Fourier, Kernel, Landmarks, Minimax
@@ -19,7 +18,6 @@ from discreet.memory import Plan, oracle
 from discreet.memory.reader import WITHIN
 from discreet.testing import Seeded, Silent
 
-ROOT = pathlib.Path(__file__).parents[1]
 DELTA = 1e-6
 QUERIES = 200
 RANK = 512
@@ -157,11 +155,6 @@ def rms(numbers: np.ndarray) -> float:
     return math.sqrt(np.mean(np.square(numbers)))
 
 
-def tell(text: str) -> None:
-    """Say how far the run is."""
-    print(text, file=sys.stderr, flush=True)
-
-
 def even(count: int) -> np.ndarray:
     """Return points of a sphere in 16 dimensions."""
     return unit(np.random.default_rng(1).normal(size=(count, 16)))
@@ -202,10 +195,7 @@ def sentences(
         public_rows: how many.
         embed: whether to embed what is not in the cache.
     """
-    path = ROOT / "examples" / "review_embeddings.py"
-    spec = importlib.util.spec_from_file_location("review_embeddings", path)
-    reviews = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reviews)
+    reviews = example("review_embeddings")
     cached = (cache_folder / f"rotten_tomatoes-{reviews.TOKENS}-tokens.npz").exists()
     if not cached and not embed:
         return None

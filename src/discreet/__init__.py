@@ -20,8 +20,10 @@ from discreet.errors import (
 from discreet.privacy import Guarantee, Neighbours, Privacy
 
 if TYPE_CHECKING:
-    from discreet import accounting, kernels, memory, noise, paper, testing
-    from discreet.memory import Builder, Memory, build, build_many, combine, load, plan
+    from discreet import accounting, kernels, memory, noise, paper, regression, testing
+    from discreet.loading import load
+    from discreet.memory import Builder, Memory, build, build_many, combine, plan
+    from discreet.regression import LeastSquares, LeastSquaresBuilder, least_squares
 
 __all__ = [
     "BudgetExceeded",
@@ -30,6 +32,8 @@ __all__ = [
     "DiscreetError",
     "Guarantee",
     "InvalidInput",
+    "LeastSquares",
+    "LeastSquaresBuilder",
     "Memory",
     "Neighbours",
     "NotCoveredWarning",
@@ -42,24 +46,30 @@ __all__ = [
     "build_many",
     "combine",
     "kernels",
+    "least_squares",
     "load",
     "memory",
     "noise",
     "paper",
     "plan",
+    "regression",
     "testing",
 ]
 
-_ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "testing")
-_FROM_MEMORY = ("Builder", "Memory", "build", "build_many", "combine", "load", "plan")
+_ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "regression", "testing")
+_FROM = {
+    **dict.fromkeys(("Builder", "Memory", "build", "build_many", "combine", "plan"), "memory"),
+    **dict.fromkeys(("LeastSquares", "LeastSquaresBuilder", "least_squares"), "regression"),
+    "load": "loading",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module, a class or a function)
     """Load a room (`discreet.noise`, ...) the first time somebody asks for it."""
     if name in _ROOMS:
         return importlib.import_module(f"discreet.{name}")
-    if name in _FROM_MEMORY:
-        return getattr(importlib.import_module("discreet.memory"), name)
+    if name in _FROM:
+        return getattr(importlib.import_module(f"discreet.{_FROM[name]}"), name)
     raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 

@@ -1,5 +1,6 @@
 """The documents do what they say: blocks run, pages are complete, and all of it builds."""
 
+import importlib
 import importlib.util
 import pathlib
 import re
@@ -14,7 +15,7 @@ import discreet
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})
-ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "testing")
+ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "regression", "sklearn", "testing")
 
 
 def generator():
@@ -28,7 +29,7 @@ def public_names():
     """Return every public name, under the shortest path that leads to it."""
     names = {f"discreet.{name}" for name in discreet.__all__}
     for room in ROOMS:
-        own = set(getattr(discreet, room).__all__) - set(discreet.__all__)
+        own = set(importlib.import_module(f"discreet.{room}").__all__) - set(discreet.__all__)
         names |= {f"discreet.{room}.{name}" for name in own}
     return names
 

@@ -30,7 +30,9 @@ def run(name, *options, cwd=ROOT):
     [command] = [each for each in COMMANDS if each.startswith(f"examples/{name}.py")]
     script, *printed = shlex.split(command)
     arguments = [sys.executable, "-W", "error", str(ROOT / script), *printed, *options]
-    if name == "private_text":  # sentence-transformers and what it needs warn for themselves
+    if name.startswith(
+        "private_text"
+    ):  # sentence-transformers and what it needs warn for themselves
         arguments[1:3] = []
     done = subprocess.run(
         arguments, cwd=cwd, capture_output=True, text=True, check=False, env=os.environ
@@ -52,7 +54,7 @@ def lines_of_numbers(text):
 
 
 def test_the_page_lists_every_script():
-    assert len(SCRIPTS) == 6
+    assert len(SCRIPTS) == 7
     assert {re.split(r"[/.]", command)[1] for command in COMMANDS} == SCRIPTS
 
 
@@ -160,22 +162,49 @@ def test_adaptive_attacker_in_full():
     check_attacker(run("adaptive_attacker"), 150)
 
 
-def test_private_text_from_its_cache(tmp_path):
-    """All but the encoder: made-up vectors that lean to one side where a review is good."""
+def make_up_reviews(folder, **counts):
+    """Save made-up vectors, that lean to one side where a review is good, as if embedded."""
     rng = np.random.default_rng(0)
     lean = 0.15 * np.eye(384)[0]
-    for source, count in (("rotten_tomatoes", 1_000), ("imdb", 5_500)):
+    for source, count in counts.items():
         labels = rng.integers(2, size=count)
         vectors = 0.04 * rng.normal(size=(count, 384)) + 0.5 * np.eye(384)[1]
         vectors += np.where(labels[:, None] == 1, lean, -lean)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        np.savez(tmp_path / f"{source}-128-tokens.npz", vectors=vectors, labels=labels)
+        np.savez(folder / f"{source}-128-tokens.npz", vectors=vectors, labels=labels)
+
+
+def test_private_text_from_its_cache(tmp_path):
+    """All but the encoder."""
+    make_up_reviews(tmp_path, rotten_tomatoes=1_000, imdb=5_500)
     sizes = ["--private", "5000", "--test", "500", "--public", "1000", "--epsilon", "4"]
     text = run("private_text", "--cache", str(tmp_path), *sizes)
     [[epsilon, scale, private, exact]] = lines_of_numbers(text)
     assert (epsilon, 1 <= scale <= 8) == (4.0, True)
     assert private > 0.7
     assert exact > 0.8
+
+
+def test_private_text_classifier_from_its_cache(tmp_path):
+    """All but the encoder."""
+    make_up_reviews(tmp_path, imdb=5_500)
+    sizes = ["--private", "5000", "--test", "500", "--epsilon", "1", "4"]
+    text = run("private_text_classifier", "--cache", str(tmp_path), *sizes)
+    accuracies = dict(lines_of_numbers(text))
+    assert set(accuracies) == {1.0, 4.0}
+    assert min(accuracies.values()) > 0.8
+    assert "(ε = 4, add_remove neighbours)" in text
+
+
+@needs_text_packages
+@pytest.mark.slow
+def test_private_text_classifier_embeds_reviews(tmp_path):
+    sizes = ["--private", "120", "--test", "30", "--epsilon", "4"]
+    text = run("private_text_classifier", "--cache", str(tmp_path), *sizes)
+    [[epsilon, accuracy]] = lines_of_numbers(text)
+    assert (epsilon, 0 <= accuracy <= 1) == (4.0, True)
+    with np.load(tmp_path / "imdb-128-tokens.npz") as stored:
+        np.testing.assert_allclose(np.linalg.norm(stored["vectors"], axis=1), 1, atol=1e-5)
 
 
 @needs_text_packages
@@ -195,10 +224,24 @@ def test_reviews_are_embedded_one_by_one_and_kept(tmp_path):
     assert path.stat().st_mtime_ns == written
 
 
-@pytest.mark.skipif(
+needs_embedded_reviews = pytest.mark.skipif(
     not (CACHE / "imdb-128-tokens.npz").exists(),
     reason="embedding takes a quarter of an hour: run examples/private_text.py once",
 )
+
+
+@needs_embedded_reviews
+@pytest.mark.slow
+def test_private_text_classifier_in_full():
+    text = run("private_text_classifier")
+    rows = lines_of_numbers(text)
+    exact = float(re.search(r"\(NOT private\): (\S+)", text)[1])
+    assert [row[0] for row in rows] == [0.5, 1.0, 2.0, 4.0]
+    for _, private in rows:
+        assert 0.70 < private < exact + 0.01
+
+
+@needs_embedded_reviews
 @pytest.mark.slow
 def test_private_text_in_full():
     rows = lines_of_numbers(run("private_text"))

@@ -64,7 +64,7 @@ def test_nothing_heavy_is_loaded(code):
     assert attempts == []
     assert loaded.isdisjoint(HEAVY)
     assert "discreet" in loaded
-    assert loaded.isdisjoint({"discreet.tables", "discreet.demo"})
+    assert loaded.isdisjoint({"discreet.tables", "discreet.demo", "discreet.sklearn"})
 
 
 def test_the_watch_sees_what_it_should():
@@ -97,7 +97,19 @@ def test_the_top_level_offers_what_it_lists():
 
 
 @pytest.mark.parametrize(
-    "room", ["noise", "accounting", "demo", "kernels", "memory", "paper", "tables", "testing"]
+    "room",
+    [
+        "noise",
+        "accounting",
+        "demo",
+        "kernels",
+        "memory",
+        "paper",
+        "regression",
+        "sklearn",
+        "tables",
+        "testing",
+    ],
 )
 def test_every_room_lists_what_it_offers(room):
     module = importlib.import_module(f"discreet.{room}")

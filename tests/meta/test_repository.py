@@ -47,15 +47,21 @@ def test_the_readme_has_exactly_two_commands():
     assert commands == ["make demo", "make test"]
 
 
-def test_the_readme_example_runs(tmp_path, monkeypatch, capsys):
-    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
+    example, estimator = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+    )
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(compile(example, "README.md", "exec"), names)
+    exec(compile(estimator, "README.md", "exec"), names)
     assert names["out"].shape == names["stderr"].shape == (5, 4)
     assert names["stderr"].max() < 0.5  # it is not just noise
     assert "added or removed" in capsys.readouterr().out
     assert len([line for line in example.splitlines() if line.strip()]) <= 12
+    assert names["guess"].shape == (5,)
+    assert names["model"].score(names["keys"], names["keys"][:, 0] > 0) > 0.8
+    assert names["model"].leaks_ == ()
 
 
 def test_the_example_of_the_paper_page_runs():

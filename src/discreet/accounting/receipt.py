@@ -176,7 +176,7 @@ def _receipts(releases: Sequence[Receipt | Carrier]) -> list[Receipt]:
     for given, receipt in zip(releases, receipts, strict=True):
         if not isinstance(receipt, Receipt):
             _validate.reject_argument(
-                "a part of releases", given, "a memory, a structure or a receipt"
+                "a part of releases", given, "a memory, a regression, a structure or a receipt"
             )
     return [receipt for receipt in receipts if receipt is not None]
 

@@ -181,7 +181,7 @@ def attend(
 
 @app.command()
 def card(memory: options.MemoryFile, *, as_json: options.Json = False) -> None:
-    """Print what a memory promises, and to whom.
+    """Print what a memory, or a regression, promises, and to whom.
 
     Example: discreet card memory.safetensors --json
     """

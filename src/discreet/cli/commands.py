@@ -22,6 +22,7 @@ from discreet.cli.shell import Page, already_written, printable
 from discreet.cli.wording import in_flags
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.kernels.public_rows import PublicRows
+from discreet.loading import load as open_release
 from discreet.memory import Plan, build, compare, load
 from discreet.memory.file import to_bytes
 from discreet.memory.prediction import times
@@ -90,8 +91,8 @@ def _facts(plan: Plan) -> dict[str, object]:
 
 
 def show_card(path: Path, *, as_json: bool) -> None:
-    """Print the card of a memory."""
-    card = load(_existing(path)).card
+    """Print the card of a memory, or of a regression."""
+    card = open_release(_existing(path)).card
     if as_json:
         print_json(card.to_dict())
     else:

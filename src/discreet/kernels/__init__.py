@@ -3,9 +3,10 @@
 `base` says what a kernel offers, `registry` which kinds there are; each kind has a file of its own.
 """
 
-from discreet.kernels.base import FEATURE_RADIUS, Kernel, KeyFeatures
+from discreet.kernels.base import Kernel
 from discreet.kernels.fourier import Fourier
 from discreet.kernels.landmarks import Landmarks
+from discreet.kernels.maps import FEATURE_RADIUS, KeyFeatures, RowMap
 from discreet.kernels.minimax import Minimax
 from discreet.kernels.taylor import Taylor
 
@@ -16,5 +17,6 @@ __all__ = [
     "KeyFeatures",
     "Landmarks",
     "Minimax",
+    "RowMap",
     "Taylor",
 ]

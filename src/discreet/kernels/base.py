@@ -1,61 +1,32 @@
-"""What every feature map offers: row-wise features, in integers for keys and in floats for queries.
+"""What every kernel offers: features in integers for keys, and in floats for queries.
 
-A kernel approximates exp(scale·⟨q, k⟩) by an inner product φ(q)·φ'(k). Keys are private: they are
-clipped, rounded to a lattice, and mapped to *integer* features whose norm is bounded exactly, by
-sums of integers and elementwise functions only, so that a row has the same features alone, in any
-batch and at any position. Queries are public: they are mapped in floating point, by numpy or torch.
+A kernel approximates exp(scale·⟨q, k⟩) by an inner product φ(q)·φ'(k). Keys are private: their
+side is a `RowMap`, integers with an exact bound. Queries are public: they are mapped in floating
+point, by numpy or torch.
 """
 
 import abc
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
-import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
 from discreet._arrays import namespace
-from discreet._typing import Array, Floats, Integers
+from discreet._typing import Array, Floats
+from discreet.kernels.maps import NORMS, RowMap
 from discreet.kernels.public_rows import PublicRows
-from discreet.noise import Lattice
-
-# The L2 norm of a key's integer features never exceeds this. With 16 bits, rounding changes a
-# weight by about 1e-5 of the largest weight.
-FEATURE_RADIUS = 2**16
-
-# Keys are rounded to about 2^-22 of their norm bound.
-KEY_RESOLUTION = 22
 
 # "auto" takes no map with more features than this for the sake of its error.
 MOST_FEATURES = 4096
-
-# More than all roundings of a computed bound or feature together.
-SHRINK = 1 - 2.0**-40
 
 _LEAST_LOGIT, LARGEST_LOGIT = 1e-9, 100.0
 
 # More than float32 adds to the squared length of a vector of length one.
 _LENGTH_ROUNDING = 1e-5
-
-_LEAST_NORM, _LARGEST_NORM = 1e-30, 1e30  # within float32, too
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class KeyFeatures:
-    """Integer features of some keys: φ'(k) = features·weight/unit, row by row. PRIVATE.
-
-    Attributes:
-        features: integers stored as float64, shape (n, r); each row's L2 norm is at most
-            `FEATURE_RADIUS`, exactly.
-        weights: factors from 0 to 1, shape (n,); None if all are one.
-    """
-
-    features: Floats
-    weights: Floats | None
 
 
 class Evidence(Enum):
@@ -143,7 +114,7 @@ def check_logit(largest: float) -> None:
 
 
 @dataclass(frozen=True)
-class Kernel(abc.ABC):
+class Kernel(RowMap):
     """A feature map of exp(scale·⟨q, k⟩) for ‖k‖ ≤ key_norm and ‖q‖ ≤ query_norm.
 
     Both sides are balanced: the norms of a key's and of a query's features have the same bound.
@@ -157,7 +128,6 @@ class Kernel(abc.ABC):
         evidence: what the ± of an answer is made of.
     """
 
-    kind: ClassVar[str]
     evidence: ClassVar[Evidence]
 
     dim: int
@@ -179,19 +149,14 @@ class Kernel(abc.ABC):
         Every mechanism that adds integer features up calls this first. It leaves a wide range: no
         power or product of these numbers leaves float64 (or, for queries, float32).
         """
-        for name in ("key_norm", "query_norm"):
-            _validate.real(name, getattr(self, name), at_least=_LEAST_NORM, at_most=_LARGEST_NORM)
+        super().check_integers()
+        _validate.real("query_norm", self.query_norm, **NORMS)
         check_logit(self.largest_logit)
 
     @property
     def largest_logit(self) -> float:
         """The bound on logits, t = scale·key_norm·query_norm."""
         return self.scale * self.key_norm * self.query_norm
-
-    @property
-    @abc.abstractmethod
-    def features(self) -> int:
-        """The number of features r."""
 
     @property
     @abc.abstractmethod
@@ -209,34 +174,9 @@ class Kernel(abc.ABC):
         """The largest norm of a key's features φ'(k), and of a query's φ(q)."""
 
     @property
-    @abc.abstractmethod
-    def unit(self) -> float:
-        """How many integer units one stands for: φ'(k) = features·weight/unit."""
-
-    @property
-    @abc.abstractmethod
-    def entry_bound(self) -> int:
-        """The largest magnitude of one integer feature."""
-
-    @property
-    def least_inner(self) -> int:
-        """A lower bound on the inner product of the integer features of any two keys."""
-        return -(FEATURE_RADIUS**2)
-
-    @property
-    def takes_signed_keys(self) -> bool:
-        """Whether keys may have coordinates of any sign."""
-        return True
-
-    @property
     def query_exponent(self) -> float:
         """What `read` leaves out: a factor e^(exponent·s), s = ‖q‖²/query_norm²."""
         return 0.0
-
-    @property
-    @abc.abstractmethod
-    def operations(self) -> int:
-        """Floating-point operations for the features of one key."""
 
     @property
     def weight_error(self) -> float:
@@ -297,32 +237,6 @@ class Kernel(abc.ABC):
         """Return why "auto" takes this kernel, as a clause."""
         return f"the first that has something to offer for eps_s = {eps_s:g}"
 
-    def key_features(self, keys: Floats, *, out: Floats | None = None) -> KeyFeatures:
-        """Return the integer features of keys of any finite size, shape (n, d).
-
-        Args:
-            keys: the rows.
-            out: memory for at least n·r numbers, to be used again: fresh memory costs as much as
-                the arithmetic.
-        """
-        integers = self.key_lattice.clip_rows(keys, norm=self.key_norm)
-        size = len(keys) * self.features
-        features = self._arrange(np.empty(size) if out is None else out[:size], len(keys))
-        self._fill(integers, features)
-        return KeyFeatures(features, self._weights(integers))
-
-    def _arrange(self, memory: Floats, rows: int) -> Floats:
-        """Return memory for rows·r numbers as features, shape (rows, r), in the map's own order."""
-        return memory.reshape(rows, self.features)
-
-    @abc.abstractmethod
-    def _fill(self, integers: Integers, out: Floats) -> None:
-        """Write the integer features of rounded keys."""
-
-    def _weights(self, integers: Integers) -> Floats | None:  # noqa: ARG002
-        """Return the factor of each rounded key; None if all are one."""
-        return None
-
     @abc.abstractmethod
     def reading(self, state: Floats) -> dict[str, NDArray[Any]]:
         """Return all that `read` and `query_norms` need to answer from a state, by name.
@@ -370,10 +284,6 @@ class Kernel(abc.ABC):
             arrays: of `reading`.
         """
 
-    @abc.abstractmethod
-    def describe(self) -> str:
-        """Return what the map is, in a phrase."""
-
     def parameters(self) -> dict[str, object]:
         """Return the numbers that, with `arrays`, make the same kernel again (`restore`)."""
         return {
@@ -383,25 +293,6 @@ class Kernel(abc.ABC):
             "key_norm": self.key_norm,
             "query_norm": self.query_norm,
         }
-
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return what was computed and must be the same to the bit wherever the kernel is used."""
-        return {}
-
-    @classmethod
-    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:  # noqa: ARG003
-        """Return the kernel that has these `parameters` (but for the kind) and `arrays`."""
-        return cls(**parameters)
-
-    @cached_property
-    def key_lattice(self) -> Lattice:
-        """The grid that keys are rounded to."""
-        return Lattice.for_norm(self.key_norm, resolution=KEY_RESOLUTION)
-
-    @property
-    def key_radius(self) -> int:
-        """The norm bound of a rounded key, in units of `key_lattice`."""
-        return self.key_lattice.units(self.key_norm)
 
     def clip_queries(self, queries: Array) -> tuple[Array, Array]:
         """Shrink each query that is longer than `query_norm` to that length.
@@ -424,10 +315,6 @@ class Kernel(abc.ABC):
         long = squared > 1 + _LENGTH_ROUNDING
         # Where nothing is long the divisor is one, and has no gradient.
         return queries / xp.sqrt(xp.where(long, squared, one)), xp.where(long, one, squared)
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return the fields; what was computed from them is computed again where needed."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def _query_factor(self) -> float:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.kernels.base import FEATURE_RADIUS, Evidence, Kernel, Wanted
+from discreet.kernels.base import Evidence, Kernel, Wanted
 from discreet.kernels.frequencies import normal_frequencies
+from discreet.kernels.maps import FEATURE_RADIUS
 
 # The randomness of the map is public, and protects nobody. One seed for all, so that builds with
 # the same settings share their features and their sums can be added.
@@ -55,6 +56,11 @@ class IntegerFrequencies:
 
     values: Integers
     turn_bits: int
+
+    def __post_init__(self) -> None:
+        own = np.array(self.values)  # what was checked stays as it was
+        own.flags.writeable = False
+        object.__setattr__(self, "values", own)
 
 
 @dataclass(frozen=True)
@@ -211,6 +217,7 @@ class Fourier(Kernel):
         table = np.empty(2**_TABLE_BITS, dtype=np.complex128)
         table.real = np.rint(self._amplitude * np.cos(angles))
         table.imag = np.rint(self._amplitude * np.sin(angles))
+        table.flags.writeable = False
         return table
 
     def _fill(self, integers: Integers, out: Floats) -> None:
@@ -231,7 +238,7 @@ class Fourier(Kernel):
             index &= 2**_TABLE_BITS - 1
             np.take(self._table, index, mode="clip", out=pairs[start : start + _BLOCK])
 
-    def _weights(self, integers: Integers) -> Floats:
+    def _weights(self, integers: Integers) -> Floats | None:
         """Return e^((‖x‖² - t)/2), at most one."""
         squared = np.sum(integers * integers, axis=1) / self.key_radius**2
         exponents = np.minimum(squared - 1, 0.0) * (self.largest_logit / 2)

@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.kernels.base import FEATURE_RADIUS, SHRINK, Evidence, Kernel, ReadParts, Wanted
+from discreet.kernels.base import Evidence, Kernel, ReadParts, Wanted
 from discreet.kernels.integer_landmarks import (
     MOST_LANDMARKS,
     IntegerLandmarks,
     lengths,
     whitened,
 )
+from discreet.kernels.maps import FEATURE_RADIUS, SHRINK
 from discreet.kernels.public_rows import PublicRows
 from discreet.noise import Lattice
 

@@ -20,7 +20,8 @@ from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
 from discreet.kernels import sphere
-from discreet.kernels.base import FEATURE_RADIUS, KEY_RESOLUTION, SHRINK, Evidence, Kernel, Wanted
+from discreet.kernels.base import Evidence, Kernel, Wanted
+from discreet.kernels.maps import FEATURE_RADIUS, KEY_RESOLUTION, SHRINK
 from discreet.kernels.monomials import Monomials
 
 # More than the relative rounding error of a computed bound.

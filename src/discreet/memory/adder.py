@@ -1,14 +1,15 @@
 """From rows to exact sums, chunk by chunk and layer by layer. PRIVATE.
 
 A row of keys becomes integer features, a row of values a weighed integer vector, and the sum of
-their outer products is added up by float64 products that are exact (`Layout.exact_rows`). Several
-threads take turns, each with memory of its own; sums of integers do not depend on who is first.
+their outer products is added up by float64 products that are exact (`RowLayout.exact_rows`).
+Several threads take turns, each with memory of its own; sums of integers do not depend on who is
+first.
 """
 
 import math
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NoReturn
+from typing import Generic, NoReturn
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from discreet import _validate
 from discreet._typing import Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.memory import records
-from discreet.memory.layout import Layout
 from discreet.memory.progress import Advance, unseen
+from discreet.memory.row_layout import AnyLayout_co, RowLayout
 from discreet.memory.rows import Index, Records, Table
 from discreet.memory.settings import Settings, Unit
 from discreet.memory.workers import share_out, thread_count
@@ -31,20 +32,20 @@ _GRAM_ENTRIES = 2**21
 _PRODUCTS_AT_ONCE = 2**24
 
 
-class Adder:
+class Adder(Generic[AnyLayout_co]):
     """Adds rows to the sums of all layers, in memory that is used again.
 
     Attributes:
         settings: the public settings.
-        sums: one array for each layer, in lattice units, shape (heads, d_v + 1, r).
+        sums: one array for each part of each layer, in lattice units (`RowLayout.shapes`).
         rows: how many rows have been added.
         ids: the records that they belong to.
         whole: whether all chunks have been added completely, or not at all.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings[AnyLayout_co]) -> None:
         self.settings = settings
-        self.sums = [np.zeros(layout.shape, dtype=np.int64) for layout in settings.layouts]
+        self.sums = zeros(settings)
         self.rows = 0
         self.whole = True
         self.ids: set[object] = set()
@@ -76,7 +77,7 @@ class Adder:
         self.whole = False
         if owners is None:
             for layer, table in enumerate(tables):
-                self._add_rows(layer, table, range(rows), self.sums[layer], advance)
+                self._add_rows(layer, table, range(rows), self.sums, advance)
         else:
             for size, members in records.by_size(owners.of_row):
                 self._add_records(tables, size, members, advance)
@@ -109,21 +110,23 @@ class Adder:
         layer: int,
         table: Table,
         members: range | Integers,
-        total: Integers,
+        sums: Sequence[Integers],
         advance: Advance,
     ) -> None:
-        """Add the contributions of some rows of one layer, as they are, to a sum."""
+        """Add the contributions of some rows of one layer, as they are, to its part of the sums."""
         layout = self.settings.layouts[layer]
+        totals = self._of_layer(layer, sums)
         chunk, threads = self._share([layout], len(members))
         memory = self._memory_for(threads, chunk * _feature_count(layout))
 
-        def contribute(index: Index, thread: int) -> Iterator[tuple[int, Integers]]:
+        def contribute(index: Index, thread: int) -> Iterator[tuple[int, Sequence[Integers]]]:
             keys, values = table.read(index)
             features, weights = _features(layout, keys, memory[thread])
-            yield features.shape[1], exact_sum(features, _weighed(layout, values, weights))
+            weighed = _weighed(layout, values, weights)
+            yield features.shape[1], layout.contribution(features, weighed)
 
-        def take(done: tuple[int, Integers]) -> None:
-            np.add(total, done[1], out=total)
+        def take(done: tuple[int, Sequence[Integers]]) -> None:
+            _add(totals, done[1])
             advance(done[0])
 
         share_out(_pieces(members, chunk), contribute, take, threads=threads)
@@ -142,15 +145,63 @@ class Adder:
         if size <= self.settings.group_rows:  # by the triangle inequality
             rows = np.sort(members.ravel())
             for layer, table in enumerate(tables):
-                self._add_rows(layer, table, rows, self.sums[layer], advance)
-        elif size <= self._gram_rows:
+                self._add_rows(layer, table, rows, self.sums, advance)
+        elif size <= self._gram_rows and not self._has_moments:
             self._add_short(tables, size, members, advance)
+        elif size <= self._gram_rows and len(tables) == 1:
+            self._add_short_with_moments(tables[0], size, members, advance)
         else:
-            for member in members:
-                record = [np.zeros_like(total) for total in self.sums]
-                for layer, table in enumerate(tables):
-                    self._add_rows(layer, table, member, record[layer], advance)
-                _add(self.sums, records.shrink_sums(self.settings, record))
+            self._add_long(tables, members, advance)
+
+    @property
+    def _has_moments(self) -> bool:
+        return any(len(layout.shapes) > 1 for layout in self.settings.layouts)
+
+    def _add_short_with_moments(
+        self, table: Table, size: int, members: Integers, advance: Advance
+    ) -> None:
+        """Add records of one layer with second moments, whose norms come from Gram matrices."""
+        [layout] = self.settings.layouts
+        # Rows are there twice: as they are, and scaled.
+        chunk, threads = self._share([layout], 2 * members.size, gram=size)
+        together = max(min(chunk // 2, _GRAM_ENTRIES // size) // size, 1)
+        memory = self._memory_for(threads, together * size * _feature_count(layout))
+
+        def contribute(some: Integers, thread: int) -> Iterator[tuple[int, Sequence[Integers]]]:
+            keys, values = table.read(some.ravel())
+            features, weights = _features(layout, keys, memory[thread])
+            weighed = _weighed(layout, values, weights)
+            both = records.scale_down_both(self.settings, features, weighed, size)
+            yield some.size, layout.contribution(*both)
+
+        def take(done: tuple[int, Sequence[Integers]]) -> None:
+            _add(self.sums, done[1])
+            advance(done[0])
+
+        groups = (members[start : start + together] for start in range(0, len(members), together))
+        share_out(groups, contribute, take, threads=threads)
+
+    def _add_long(self, tables: Sequence[Table], members: Integers, advance: Advance) -> None:
+        """Add records that are added up first, each by one thread, and cut if they are too long."""
+        layouts = self.settings.layouts
+        chunk, threads = self._share(layouts, members.size)
+        memory = self._memory_for(threads, chunk * max(map(_feature_count, layouts)))
+
+        def contribute(member: Integers, thread: int) -> Iterator[Sequence[Integers]]:
+            record = zeros(self.settings)
+            for layer, (table, layout) in enumerate(zip(tables, layouts, strict=True)):
+                for index in _pieces(member, chunk):
+                    keys, values = table.read(index)
+                    features, weights = _features(layout, keys, memory[thread])
+                    weighed = _weighed(layout, values, weights)
+                    _add(self._of_layer(layer, record), layout.contribution(features, weighed))
+            yield records.shrink_sums(self.settings, record)
+
+        def take(record: Sequence[Integers]) -> None:
+            _add(self.sums, record)
+            advance(members.shape[1] * len(layouts))
+
+        share_out(members, contribute, take, threads=min(threads, len(members)))
 
     def _add_short(
         self, tables: Sequence[Table], size: int, members: Integers, advance: Advance
@@ -166,7 +217,9 @@ class Adder:
         largest = max(map(_feature_count, layouts))
         memory = self._memory_for(threads, together * size * largest)
 
-        def contribute(some: Integers, thread: int) -> Iterator[tuple[int, int, Integers]]:
+        def contribute(
+            some: Integers, thread: int
+        ) -> Iterator[tuple[int, int, Sequence[Integers]]]:
             all_keys, grams, weighed = [], [], []
             for table, layout in zip(tables, layouts, strict=True):
                 keys, values = table.read(some.ravel())
@@ -180,17 +233,23 @@ class Adder:
             ):
                 if len(layouts) > 1:
                     features, _ = _features(layout, keys, memory[thread])
-                yield layer, some.size, exact_sum(features, values)
+                yield layer, some.size, layout.contribution(features, values)
 
-        def take(done: tuple[int, int, Integers]) -> None:
-            layer, rows, part = done
-            np.add(self.sums[layer], part, out=self.sums[layer])
+        def take(done: tuple[int, int, Sequence[Integers]]) -> None:
+            layer, rows, parts = done
+            _add(self._of_layer(layer, self.sums), parts)
             advance(rows)
 
         groups = (members[start : start + together] for start in range(0, len(members), together))
         share_out(groups, contribute, take, threads=threads)
 
-    def _share(self, layouts: Sequence[Layout], rows: int, *, gram: int = 0) -> tuple[int, int]:
+    def _of_layer(self, layer: int, sums: Sequence[Integers]) -> Sequence[Integers]:
+        """Return the parts of one layer."""
+        counts = [len(layout.shapes) for layout in self.settings.layouts]
+        start = sum(counts[:layer])
+        return sums[start : start + counts[layer]]
+
+    def _share(self, layouts: Sequence[RowLayout], rows: int, *, gram: int = 0) -> tuple[int, int]:
         """Return how many rows of these layers are handled at a time, and by how many threads.
 
         Args:
@@ -204,10 +263,10 @@ class Adder:
         )
         width = max(map(_feature_count, layouts)) + rest
         exact = min(layout.exact_rows for layout in layouts)
-        # Each thread holds a product as large as the state, twice while it is converted.
-        largest = max(math.prod(layout.shape) for layout in layouts)
+        # Each thread holds products as large as the sums, twice while they are converted.
+        largest = max(sum(map(math.prod, layout.shapes)) for layout in layouts)
         threads = min(thread_count(), max(_PRODUCTS_AT_ONCE // largest, 1))
-        chunk = max(min(_FEATURES_AT_ONCE // threads // width, exact), self._gram_rows)
+        chunk = max(min(_FEATURES_AT_ONCE // threads // width, exact), self._gram_rows, 1)
         return chunk, max(min(threads, -(-rows // chunk)), 1)
 
     def _memory_for(self, threads: int, size: int) -> Floats:
@@ -227,30 +286,25 @@ def check_disjoint(mine: AbstractSet[object], theirs: Collection[object]) -> Non
         )
 
 
-def exact_sum(features: Floats, weighed: Floats) -> Integers:
-    """Return Σ w ⊗ a over rows, exactly: so few rows at a time that no sum exceeds 2^53.
-
-    Args:
-        features: integers, shape (heads, m, r).
-        weighed: integers, shape (heads, m, d_v + 1).
-    """
-    # This orientation is half as fast again as its transpose in BLAS.
-    return np.asarray(np.matmul(weighed.swapaxes(1, 2), features), dtype=np.int64)
+def zeros(settings: Settings[RowLayout]) -> list[Integers]:
+    """Return the sums over no rows, one array for each part of each layer."""
+    shapes = [shape for layout in settings.layouts for shape in layout.shapes]
+    return [np.zeros(shape, dtype=np.int64) for shape in shapes]
 
 
-def _features(layout: Layout, keys: Floats, memory: Floats) -> tuple[Floats, Floats | None]:
+def _features(layout: RowLayout, keys: Floats, memory: Floats) -> tuple[Floats, Floats | None]:
     """Return the integer features of keys, shape (heads, m, r), and the weights of the rows."""
     mapped = layout.kernel.key_features(keys, out=memory)
     features = mapped.features.reshape(layout.head_count, -1, layout.kernel.features)
     return features, mapped.weights
 
 
-def _weighed(layout: Layout, values: Floats, weights: Floats | None) -> Floats:
+def _weighed(layout: RowLayout, values: Floats, weights: Floats | None) -> Floats:
     """Return weighed values, shape (heads, m, d_v + 1)."""
     return layout.weigh(values, weights).reshape(layout.head_count, -1, layout.columns)
 
 
-def _feature_count(layout: Layout) -> int:
+def _feature_count(layout: RowLayout) -> int:
     """Return how many numbers the features of one row are, over all heads of a layer."""
     return layout.head_count * layout.kernel.features
 

@@ -1,20 +1,17 @@
 """The front door: from keys and values to memories, under one guarantee."""
 
 import os
-from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 from discreet import _validate
 from discreet._typing import Array
-from discreet.errors import InvalidInput
 from discreet.memory import file
-from discreet.memory.builder import Builder, Layers, tables_of
+from discreet.memory.builder import Builder
+from discreet.memory.collector import Layers
+from discreet.memory.feeding import Feed
 from discreet.memory.memory import Memory
 from discreet.memory.options import BuildOptions, shows_options
-from discreet.memory.progress import progress_bar
-from discreet.memory.rows import Table
 from discreet.noise import Entropy
-from discreet.privacy import Neighbours
 
 
 @shows_options()
@@ -69,16 +66,10 @@ def build_many(
     """
     if entropy is not None:
         _validate.instance("entropy", entropy, Entropy)
-    layers = list(layers)
-    tables = None if _are_streams(layers) else tables_of(layers)
-    if tables is not None and groups is None:
-        options = _with_public_rows(options, tables[0].rows)
+    feed = Feed.of(layers, groups)
+    options["rows_hint"] = feed.rows_hint(options.get("rows_hint"), options.get("neighbours"))
     builder = Builder(**options)
-    chunks = _streamed(layers, groups) if tables is None else iter([(tables, groups)])
-    total = None if tables is None else tables[0].rows * len(tables)
-    with progress_bar("adding up rows", rows=total, show=progress) as advance:
-        for chunk, of_row in chunks:
-            builder.add_tables(chunk, of_row, advance=advance)
+    feed.into(builder, progress=progress)
     return builder.release(entropy)
 
 
@@ -89,39 +80,3 @@ def load(path: str | os.PathLike[str]) -> Memory:
     `NotPrivateWarning` if it was made with a test source of noise.
     """
     return Memory(file.load(path))
-
-
-def _with_public_rows(options: BuildOptions, rows: int) -> BuildOptions:
-    """Return the options with the number of rows, where that is public and no other was given."""
-    neighbours = options.get("neighbours")
-    replaced = isinstance(neighbours, str) and neighbours == Neighbours.REPLACE
-    if replaced and options.get("rows_hint") is None:
-        return {**options, "rows_hint": max(rows, 1)}
-    return options
-
-
-def _are_streams(layers: Sequence[Array]) -> bool:
-    """Return whether keys and values are iterators of chunks; all are, or none."""
-    streams = {isinstance(part, Iterator) for layer in layers for part in layer}
-    if len(streams) > 1:
-        raise InvalidInput("Expected all keys and values to be arrays, or all iterators of chunks.")
-    return streams == {True}
-
-
-def _streamed(layers: Layers, groups: Array) -> Iterator[tuple[list[Table], Array]]:
-    """Yield the tables of all layers, and the record of each row, chunk by chunk."""
-    columns = [part for layer in layers for part in layer]
-    if groups is not None:
-        columns.append(iter(groups))
-    try:
-        for parts in zip(*columns, strict=True):
-            pairs = [parts[i : i + 2] for i in range(0, 2 * len(layers), 2)]
-            if groups is not None and parts[-1] is None:
-                raise InvalidInput(
-                    "Expected groups for every chunk, since there are groups at all."
-                )
-            yield tables_of(pairs), None if groups is None else parts[-1]
-    except ValueError as error:
-        if isinstance(error, InvalidInput) or "zip()" not in str(error):
-            raise
-        raise InvalidInput("Expected as many chunks of keys as of values and groups.") from None

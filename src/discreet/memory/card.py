@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from discreet.memory.layout import Layout
 from discreet.memory.prediction import Prediction
 from discreet.memory.release import Released
+from discreet.memory.row_layout import RowLayout
 from discreet.memory.settings import CLEAR
 from discreet.privacy import NOT_PRIVATE, Neighbours
 
@@ -28,13 +30,13 @@ class Card:
         return "\n".join(f"{title:<{width}}{text}" for title, text in self.sentences)
 
     @classmethod
-    def of(cls, released: Released) -> "Card":
+    def of(cls, released: Released[Layout]) -> "Card":
         """Return the card of a release."""
         facts = _facts(released)
         return cls(tuple(facts.items()), tuple(_sentences(released, facts)))
 
 
-def _facts(released: Released) -> dict[str, object]:
+def _facts(released: Released[Layout]) -> dict[str, object]:
     layout, guarantee = released.layout, released.guarantee
     kernel = layout.kernel
     noise = released.sigma * layout.real_unit
@@ -75,7 +77,7 @@ def _facts(released: Released) -> dict[str, object]:
     return facts
 
 
-def prediction(released: Released) -> Prediction | None:
+def prediction(released: Released[Layout]) -> Prediction | None:
     """Return what `plan` would say, if the builder gave a number of rows."""
     rows = released.rows_hint or released.rows
     if not rows:
@@ -83,7 +85,7 @@ def prediction(released: Released) -> Prediction | None:
     return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
 
 
-def _predicted(released: Released) -> dict[str, object]:
+def _predicted(released: Released[Layout]) -> dict[str, object]:
     said = prediction(released)
     if said is None:
         return {}
@@ -91,28 +93,16 @@ def _predicted(released: Released) -> dict[str, object]:
     return {f"predicted_{name}": getattr(said, name) for name in names}
 
 
-def rows_needed(released: Released) -> float:
+def rows_needed(released: Released[Layout]) -> float:
     """Return how many rows at the largest logit make a denominator `CLEAR` standard errors."""
     layout = released.layout
     noise = released.sigma * layout.real_unit * layout.kernel.bound / layout.real_tau
     return CLEAR * noise / layout.kernel.bound**2
 
 
-def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, str]]:
+def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tuple[str, str]]:
     layout, guarantee = released.layout, released.guarantee
     kernel = layout.kernel
-    rows = []
-    if not released.private:
-        rows.append((NOT_PRIVATE, f"the noise came from {released.source}, a source for tests"))
-    protects = f"any one {guarantee.unit} ({guarantee.neighbours.change})"
-    if guarantee.unit == "record":
-        protects += f", with the influence of at most {released.group_rows:g} row(s)"
-    counts = "the number of rows is private, too"
-    if released.rows is not None:
-        counts = f"the number of rows is public: {released.rows:,}"
-    elif guarantee.neighbours is Neighbours.REPLACE:
-        counts = "the number of records is public, the number of rows is not"
-    hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
     noise = (
         f"rounded Gaussian, σ = {facts['noise_sigma']:.6g} on each of the sums, drawn once: "
         f"{released.mechanism.sigma:.6g} times what a {guarantee.unit} can change in one head"
@@ -140,10 +130,8 @@ def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, 
         size += f", and {own:,} of the kernel"
     if said is not None:
         size += f"; {said.of_more_features}"
-    rows += [
-        ("protects", protects),
-        ("guarantee", str(guarantee)),
-        ("rows", f"{counts}; public figure given by the builder: {hint}"),
+    return [
+        *protection(released),
         ("noise", noise),
         ("bounds", bounds),
         ("temperature", temperature),
@@ -153,5 +141,27 @@ def _sentences(released: Released, facts: dict[str, object]) -> list[tuple[str, 
         ("size", size),
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),
+    ]
+
+
+def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
+    """Return the lines of a card that say who is protected, and how much."""
+    guarantee = released.guarantee
+    rows = []
+    if not released.private:
+        rows.append((NOT_PRIVATE, f"the noise came from {released.source}, a source for tests"))
+    protects = f"any one {guarantee.unit} ({guarantee.neighbours.change})"
+    if guarantee.unit == "record":
+        protects += f", with the influence of at most {released.group_rows:g} row(s)"
+    counts = "the number of rows is private, too"
+    if released.rows is not None:
+        counts = f"the number of rows is public: {released.rows:,}"
+    elif guarantee.neighbours is Neighbours.REPLACE:
+        counts = "the number of records is public, the number of rows is not"
+    hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
+    rows += [
+        ("protects", protects),
+        ("guarantee", str(guarantee)),
+        ("rows", f"{counts}; public figure given by the builder: {hint}"),
     ]
     return rows

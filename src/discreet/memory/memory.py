@@ -1,35 +1,24 @@
 """Answering from a released state: post-processing only, so it costs no privacy, ever."""
 
-import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal, overload
 
-import array_api_compat
-import numpy as np
-
 from discreet import _validate
-from discreet._arrays import namespace
 from discreet._typing import Array
 from discreet._warn import warn
 from discreet.accounting import Receipt
-from discreet.errors import InvalidInput, NotCoveredWarning
+from discreet.errors import NotCoveredWarning
 from discreet.kernels import Kernel
 from discreet.kernels.base import Evidence
+from discreet.memory.asking import Question, ask
 from discreet.memory.card import Card
+from discreet.memory.layout import Layout
 from discreet.memory.placed import Placed
-from discreet.memory.queries import Queries
 from discreet.memory.reader import Reader
 from discreet.memory.release import Released
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
-
-# So many query features at a time: memory does not grow with the number of queries beyond that. Of
-# a processor's, so few that they stay in its cache.
-_FEATURES_AT_ONCE, _FEATURES_IN_CACHE = 2**24, 2**21
-
-# Longer queries, in units of their bound, are shortened before they are squared.
-_HUGE = 1e15
 
 # Weights are computed in float32 up to e^this; its range ends at e^88.
 _LARGEST_FLOAT32_LOGIT = 40.0
@@ -44,8 +33,6 @@ _STRANGERS = (
     "would do better."
 )
 
-Question = Callable[[Array, Mapping[str, Array]], tuple[Array, ...]]
-
 
 class Memory:
     """Private attention: softmax(scale·QKᵀ)·V over keys and values that nobody can get out again.
@@ -58,8 +45,9 @@ class Memory:
     them. Queries longer than the public `query_norm` are clipped to it.
     """
 
-    def __init__(self, released: Released) -> None:
+    def __init__(self, released: Released[Layout]) -> None:
         _validate.instance("released", released, Released)
+        _validate.instance("released.layout", released.layout, Layout)
         self._released = released
 
     def __repr__(self) -> str:
@@ -68,7 +56,7 @@ class Memory:
         return f"<Memory{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
 
     @property
-    def released(self) -> Released:
+    def released(self) -> Released[Layout]:
         """The noisy state and its public settings."""
         return self._released
 
@@ -186,56 +174,9 @@ class Memory:
         return noise[..., 0], noise[..., 0] / self._released.layout.real_tau
 
     def _ask(self, question: Question, queries: Array) -> tuple[Array, ...]:
-        """Return what a reader answers, in the shape and dtype of the queries.
-
-        So many queries at a time that memory does not grow with their number.
-        """
-        given = _real_numbers(queries)
-        xp = namespace(given)
+        """Return what a reader answers, in the shape and dtype of the queries."""
         sharp = self.kernel.largest_logit > _LARGEST_FLOAT32_LOGIT
-        working = xp.float64 if sharp or given.dtype == xp.float64 else xp.float32
-        flat = Queries.of(given, self._released.layout, working)
-        rows = _of_finite_length(flat.rows, self.kernel.query_norm)
-        arrays = self._placed.like(rows)
-        heads, count, _ = rows.shape
-        most = _FEATURES_IN_CACHE if str(rows.device) == "cpu" else _FEATURES_AT_ONCE
-        at_once = max(most // (self.kernel.features * heads), 1)
-        pieces = [
-            question(rows[:, start : start + at_once], arrays)
-            for start in range(0, max(count, 1), at_once)
-        ]
-        whole = pieces[0] if len(pieces) == 1 else _joined(xp, pieces)
-        return tuple(flat.back(part) for part in whole)
-
-
-def _real_numbers(queries: Array) -> Array:
-    """Return queries as an array of floats: lists become numpy's, whole numbers float64."""
-    if not array_api_compat.is_array_api_obj(queries):
-        queries = np.asarray(queries)
-        if queries.dtype.kind not in "iufb":
-            _validate.reject("queries.dtype", str(queries.dtype), "real numbers")
-    xp = namespace(queries)
-    if xp.isdtype(queries.dtype, "complex floating"):
-        _validate.reject("queries.dtype", str(queries.dtype), "real numbers")
-    if xp.isdtype(queries.dtype, "real floating"):
-        return queries
-    return xp.astype(queries, xp.float64)
-
-
-def _of_finite_length(rows: Array, norm: float) -> Array:
-    """Return queries whose squares are finite: huge ones are shortened, in their direction."""
-    if 0 in rows.shape:
-        return rows
-    xp = namespace(rows)
-    largest = xp.max(xp.abs(rows))
-    if bool(largest <= _HUGE * norm):
-        return rows
-    if not bool(largest < math.inf):
-        raise InvalidInput("Expected queries to have no NaN and no infinity.")
-    top = xp.max(xp.abs(rows), axis=-1, keepdims=True)
-    long = top > norm
-    return xp.where(long, rows / xp.where(long, top, xp.ones_like(top)) * norm, rows)
-
-
-def _joined(xp: Array, pieces: Sequence[tuple[Array, ...]]) -> tuple[Array, ...]:
-    return tuple(xp.concat(parts, axis=1) for parts in zip(*pieces, strict=True))
+        norm = self.kernel.query_norm
+        return ask(
+            question, queries, self._released.layout, self._placed, norm=norm, in_float64=sharp
+        )

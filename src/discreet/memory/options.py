@@ -1,7 +1,7 @@
 """What a caller of `build`, `build_many`, `Builder` or `plan` asks for: one list of options."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Required, TypedDict, TypeVar
 
@@ -12,6 +12,7 @@ from discreet._typing import Array
 from discreet._warn import warn
 from discreet.errors import InvalidInput, PrivacyLeakWarning
 from discreet.kernels import Kernel, registry
+from discreet.kernels.maps import NORMS
 from discreet.kernels.public_rows import PublicRows
 from discreet.memory.temperature import Goal
 from discreet.privacy import Neighbours, Privacy
@@ -21,8 +22,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Numbers from here on protect nobody.
 _LARGE_EPSILON, _LARGE_DELTA = 20.0, 1e-2
-
-_LEAST_NORM = 1e-30
 
 
 class CommonOptions(TypedDict, total=False):
@@ -51,48 +50,15 @@ class BuildOptions(CommonOptions, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """The options of a build, checked.
-
-    Bounds, `scale` and `tau` may be sequences with one number for each layer.
-
-    Attributes:
-        epsilon: above 0.
-        delta: above 0; well below one over the number of people.
-        neighbours: "add_remove" (the number of rows is private, too), or "replace".
-        key_norm: public bound on ‖key‖₂. Choose it without looking at the data.
-        query_norm: public bound on ‖query‖₂; longer queries are clipped.
-        value_norm: public bound on ‖value‖₂.
-        scale: logit = scale·⟨query, key⟩, fixed for ever; None for what `plan` recommends, which
-            needs `rows_hint`.
-        rows_hint: a public, rounded number of rows. Never computed from the data under
-            "add_remove". With it as many random features are taken as the noise deserves.
-        kernel: "auto", "minimax", "fourier", "taylor", "landmarks", or a kernel from
-            `discreet.kernels`.
-        eps_s: relative error of exp that "auto" asks of a polynomial.
-        features: the most features that may be taken; None for 4,096 of a polynomial, 16,384
-            random ones and 512 landmarks.
-        goal: what answers are for: "rank" (votes, classes) or "average" (the numbers themselves).
-            The recommended scale follows from it.
-        public_rows: rows that look like the private keys, and that anybody may see, shape (n, d);
-            or a list with one such array for each layer. "auto" makes landmarks of them where
-            they do better than random features; they become part of the release.
-        tau: weight of the denominator; None for value_norm/(4·d_v^¼).
-        group_rows: a record's influence is scaled down to that of so many rows.
-    """
+class SharedOptions:
+    """What every builder asks for, whatever is built; checked. `Options` says what each means."""
 
     epsilon: float
     delta: float
     neighbours: str = Neighbours.ADD_REMOVE
     key_norm: PerLayer = 1.0
-    query_norm: PerLayer = 1.0
     value_norm: PerLayer = 1.0
-    scale: PerLayer | None = None
     rows_hint: int | None = None
-    kernel: str | Kernel = registry.AUTO
-    eps_s: float = 0.05
-    features: int | None = None
-    goal: str = Goal.RANK
     public_rows: Array = field(default=None, repr=False)
     tau: PerLayer | None = None
     group_rows: float = 1.0
@@ -102,29 +68,20 @@ class Options:
             "epsilon": _validate.real("epsilon", self.epsilon, above=0),
             "delta": _validate.real("delta", self.delta, above=0, below=1),
             "neighbours": Neighbours.parse(self.neighbours),
-            "eps_s": _validate.real("eps_s", self.eps_s, above=0, below=1),
-            "goal": Goal.parse(self.goal),
             "public_rows": _public(self.public_rows),
             "group_rows": _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6),
+            "key_norm": numbers("key_norm", self.key_norm, NORMS),
+            "value_norm": numbers("value_norm", self.value_norm, NORMS),
         }
-        for name in ("key_norm", "query_norm", "value_norm"):
-            limits = {"at_least": _LEAST_NORM, "at_most": 1 / _LEAST_NORM}
-            checked[name] = _numbers(name, getattr(self, name), limits)
-        for name in ("scale", "tau"):
-            given = getattr(self, name)
-            checked[name] = None if given is None else _numbers(name, given, {"above": 0})
+        if self.tau is not None:
+            checked["tau"] = numbers("tau", self.tau, {"above": 0})
         if self.rows_hint is not None:
             checked["rows_hint"] = _validate.whole(
                 "rows_hint", self.rows_hint, at_least=1, at_most=2**40
             )
-        if self.features is not None:
-            checked["features"] = _validate.whole(
-                "features", self.features, at_least=2, at_most=2**22
-            )
-        if not isinstance(self.kernel, str):
-            registry.check_registered(self.kernel)
-        elif self.kernel != registry.AUTO:
-            registry.kind_named(self.kernel)
+        self._keep(checked)
+
+    def _keep(self, checked: dict[str, Any]) -> None:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -174,8 +131,75 @@ class Options:
             )
 
 
-def shows_options(*, without: str | None = None) -> Callable[[Function], Function]:
-    """Show the options and their defaults in the signature of a function that takes them."""
+@dataclass(frozen=True, kw_only=True)
+class Options(SharedOptions):
+    """The options of a build, checked.
+
+    Bounds, `scale` and `tau` may be sequences with one number for each layer.
+
+    Attributes:
+        epsilon: above 0.
+        delta: above 0; well below one over the number of people.
+        neighbours: "add_remove" (the number of rows is private, too), or "replace".
+        key_norm: public bound on ‖key‖₂. Choose it without looking at the data.
+        query_norm: public bound on ‖query‖₂; longer queries are clipped.
+        value_norm: public bound on ‖value‖₂.
+        scale: logit = scale·⟨query, key⟩, fixed for ever; None for what `plan` recommends, which
+            needs `rows_hint`.
+        rows_hint: a public, rounded number of rows. Never computed from the data under
+            "add_remove". With it as many random features are taken as the noise deserves.
+        kernel: "auto", "minimax", "fourier", "taylor", "landmarks", or a kernel from
+            `discreet.kernels`.
+        eps_s: relative error of exp that "auto" asks of a polynomial.
+        features: the most features that may be taken; None for 4,096 of a polynomial, 16,384
+            random ones and 512 landmarks.
+        goal: what answers are for: "rank" (votes, classes) or "average" (the numbers themselves).
+            The recommended scale follows from it.
+        public_rows: rows that look like the private keys, and that anybody may see, shape (n, d);
+            or a list with one such array for each layer. "auto" makes landmarks of them where
+            they do better than random features; they become part of the release.
+        tau: weight of the denominator; None for value_norm/(4·d_v^¼).
+        group_rows: a record's influence is scaled down to that of so many rows.
+    """
+
+    query_norm: PerLayer = 1.0
+    scale: PerLayer | None = None
+    kernel: str | Kernel = registry.AUTO
+    eps_s: float = 0.05
+    features: int | None = None
+    goal: str = Goal.RANK
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked: dict[str, Any] = {
+            "query_norm": numbers("query_norm", self.query_norm, NORMS),
+            "eps_s": _validate.real("eps_s", self.eps_s, above=0, below=1),
+            "goal": Goal.parse(self.goal),
+        }
+        if self.scale is not None:
+            checked["scale"] = numbers("scale", self.scale, {"above": 0})
+        if self.features is not None:
+            checked["features"] = _validate.whole(
+                "features", self.features, at_least=2, at_most=2**22
+            )
+        if not isinstance(self.kernel, str):
+            registry.check_registered(self.kernel)
+        elif self.kernel != registry.AUTO:
+            registry.kind_named(self.kernel)
+        self._keep(checked)
+
+
+def shows_options(
+    options: type[SharedOptions] = Options,
+    names: Mapping[str, object] = BuildOptions.__annotations__,
+) -> Callable[[Function], Function]:
+    """Show the options and their defaults in the signature of a function that takes them.
+
+    Args:
+        options: with the defaults.
+        names: those that the function takes, in the order to show them in.
+    """
+    known = {each.name: each for each in fields(options)}
 
     def show(function: Function) -> Function:
         signature = inspect.signature(function)
@@ -189,8 +213,7 @@ def shows_options(*, without: str | None = None) -> Callable[[Function], Functio
                 default=inspect.Parameter.empty if each.default is MISSING else each.default,
                 annotation=each.type,
             )
-            for each in fields(Options)
-            if each.name != without
+            for each in map(known.__getitem__, names)
         ]
         shown = signature.replace(parameters=[*first, *listed, *last])
         function.__signature__ = shown  # type: ignore[attr-defined]
@@ -211,7 +234,7 @@ def _public(rows: Array) -> PublicRows | tuple[PublicRows | None, ...] | None:
     return PublicRows(rows)
 
 
-def _numbers(name: str, value: Any, limits: dict[str, float]) -> Any:  # noqa: ANN401
+def numbers(name: str, value: Any, limits: dict[str, float]) -> Any:  # noqa: ANN401
     """Return one number, or a tuple of them, if all are within the limits."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         try:

@@ -7,33 +7,32 @@ that rows count twice: a partial knows the names of the shards that it holds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
-
-import numpy as np
+from typing import Generic, NoReturn
 
 from discreet import _validate
 from discreet._typing import Integers
 from discreet.errors import InvalidInput
-from discreet.memory.adder import Adder, check_disjoint
+from discreet.memory.adder import Adder, check_disjoint, zeros
 from discreet.memory.progress import Advance, unseen
+from discreet.memory.row_layout import AnyLayout_co
 from discreet.memory.rows import Table
 from discreet.memory.settings import Settings
 from discreet.noise import SystemEntropy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Partial:
+class Partial(Generic[AnyLayout_co]):
     """The exact sums over some rows. Neither printed nor pickled nor copied; `seal` encrypts it.
 
     Attributes:
         settings: the public settings.
-        sums: one array for each layer, in lattice units, shape (heads, d_v + 1, r).
+        sums: one array for each part of each layer, in lattice units (`RowLayout.shapes`).
         rows: how many rows there were.
         ids: the records that they belong to; none where the unit is a row.
         shards: the names of the pieces of data that were added up.
     """
 
-    settings: Settings
+    settings: Settings[AnyLayout_co]
     sums: tuple[Integers, ...]
     rows: int
     ids: frozenset[object]
@@ -46,21 +45,20 @@ class Partial:
         raise TypeError("Exact sums are private and are never pickled or copied.")
 
     @classmethod
-    def empty(cls, settings: Settings) -> "Partial":
+    def empty(cls, settings: Settings[AnyLayout_co]) -> "Partial[AnyLayout_co]":
         """Return the sums over no rows."""
-        sums = tuple(np.zeros(layout.shape, dtype=np.int64) for layout in settings.layouts)
-        return cls(settings, sums, 0, frozenset(), frozenset())
+        return cls(settings, tuple(zeros(settings)), 0, frozenset(), frozenset())
 
     @classmethod
     def of(
         cls,
         tables: Sequence[Table],
-        settings: Settings,
+        settings: Settings[AnyLayout_co],
         *,
         groups: object = None,
         shard: str | None = None,
         advance: Advance = unseen,
-    ) -> "Partial":
+    ) -> "Partial[AnyLayout_co]":
         """Return the sums over the rows of some tables, one for each layer.
 
         Args:
@@ -76,7 +74,7 @@ class Partial:
         adder.add(tables, groups=groups, advance=advance)
         return cls(settings, tuple(adder.sums), adder.rows, frozenset(adder.ids), frozenset([name]))
 
-    def merge(self, other: "Partial") -> "Partial":
+    def merge(self, other: "Partial[AnyLayout_co]") -> "Partial[AnyLayout_co]":
         """Return the sums over the rows of both."""
         _validate.instance("other", other, Partial)
         if self.settings.digest != other.settings.digest:
@@ -101,7 +99,9 @@ class Partial:
         return seal(self, key)
 
     @classmethod
-    def unseal(cls, data: bytes, key: bytes, settings: Settings) -> "Partial":
+    def unseal(
+        cls, data: bytes, key: bytes, settings: Settings[AnyLayout_co]
+    ) -> "Partial[AnyLayout_co]":
         """Return sums that were sealed under this key and these settings: see `sealing`."""
         from discreet.memory.sealing import unseal
 

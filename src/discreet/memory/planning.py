@@ -167,7 +167,7 @@ _MEANING = {
 }
 
 
-@shows_options(without="rows_hint")
+@shows_options(names=CommonOptions.__annotations__)
 def plan(
     *,
     rows: int,
@@ -202,7 +202,13 @@ def plan(
 
 
 def _predict(
-    rows: int, settings: Settings, reason: str, *, goal: Goal, sample: Sample | None, asked: bool
+    rows: int,
+    settings: Settings[Layout],
+    reason: str,
+    *,
+    goal: Goal,
+    sample: Sample | None,
+    asked: bool,
 ) -> Plan:
     """Return the plan; `asked` is whether the scale was asked for, and not recommended."""
     layout = settings.layouts[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array
-from discreet.memory.layout import Layout
+from discreet.memory.row_layout import RowLayout
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Queries:
     rest: tuple[int, ...]
 
     @classmethod
-    def of(cls, queries: Array, layout: Layout, working: Array) -> "Queries":
+    def of(cls, queries: Array, layout: RowLayout, working: Array) -> "Queries":
         """Return queries of shape (..., d), or (..., *heads, m, d).
 
         Args:
@@ -57,7 +57,7 @@ class Queries:
         return shaped if shaped.dtype == self.dtype else xp.astype(shaped, self.dtype)
 
 
-def _axes(shape: tuple[int, ...], layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _axes(shape: tuple[int, ...], layout: RowLayout) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes before and after the heads, or raise `InvalidInput` if they do not fit."""
     heads, dim = layout.heads, layout.kernel.dim
     if not heads:

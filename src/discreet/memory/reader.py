@@ -63,7 +63,7 @@ class Reader:
     arrays: Mapping[str, NDArray[Any]]
 
     @classmethod
-    def of(cls, released: Released) -> "Reader":
+    def of(cls, released: Released[Layout]) -> "Reader":
         """Return the reader of a state."""
         layout, kernel = released.layout, released.layout.kernel
         real = released.state.astype(np.float64) * layout.real_unit
@@ -284,7 +284,7 @@ def _certified(layout: Layout) -> float:
 
 
 def _mass(
-    released: Released, arrays: Mapping[str, NDArray[Any]], deviation: float
+    released: Released[Layout], arrays: Mapping[str, NDArray[Any]], deviation: float
 ) -> tuple[Floats, Floats]:
     """Return bounds on Σ_i 1 (for records: of their factors) in each head, shape (heads,)."""
     layout, kernel = released.layout, released.layout.kernel

@@ -1,37 +1,38 @@
 """Noise, once. All that leaves a build goes through here, and only what comes out is kept."""
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Generic, cast
 
 from discreet import _validate, accounting
 from discreet._typing import Integers
 from discreet._version import __version__
 from discreet.accounting import Receipt
-from discreet.memory.layout import Layout
 from discreet.memory.partial import Partial
+from discreet.memory.row_layout import AnyLayout_co, RowLayout
 from discreet.memory.settings import Settings
 from discreet.noise import Entropy, RoundedGaussian, SystemEntropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Released:
-    """A noisy state with what is public about it: all that a memory needs to answer.
+class Released(Generic[AnyLayout_co]):
+    """Noisy sums with what is public about them: all that a reader needs to answer.
 
     Attributes:
         state: the noisy sums, in lattice units, shape (heads, d_v + 1, r); read-only.
         layout: kernel, bounds and lattice.
         guarantee: of the whole release.
         receipt: what was spent on it, made before the noise; all states of a release share it.
-        sigma: standard deviation of this state's noise before rounding, in lattice units.
+        sigma: standard deviation of the state's noise before rounding, in lattice units.
         group_rows: the influence of a record, in rows; 1 if the unit is a row.
         rows: the number of rows where it is public (neighbours "replace", unit row), else None.
         rows_hint: the public figure that the builder gave, if any.
         version: of the library that made it.
+        others: the other parts of the sums, if the layout has several; with noise in proportion.
     """
 
     state: Integers
-    layout: Layout
+    layout: AnyLayout_co
     guarantee: Guarantee
     receipt: Receipt
     sigma: float
@@ -39,10 +40,11 @@ class Released:
     rows: int | None
     rows_hint: int | None
     version: str = __version__
+    others: tuple[Integers, ...] = ()
 
     def __post_init__(self) -> None:
         """Check what a file may get wrong; the state itself is checked where it is read."""
-        _validate.instance("layout", self.layout, Layout)
+        _validate.instance("layout", self.layout, RowLayout)
         _validate.instance("receipt", self.receipt, Receipt)
         _validate.instance("mechanism", self.mechanism, accounting.Gaussian)
         _validate.instance("version", self.version, str)
@@ -73,13 +75,20 @@ class Released:
         """A random name that all states of one release share."""
         return self.receipt.id
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts; they do not depend on the number of rows."""
+        return sum(part.nbytes for part in (self.state, *self.others))
+
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"
         epsilon = rounded_up(self.guarantee.epsilon)
-        return f"<Released{mark}, {self.state.nbytes:,} bytes, ε = {epsilon}>"
+        return f"<Released{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
 
 
-def release(partial: Partial, *, entropy: Entropy | None = None) -> list[Released]:
+def release(
+    partial: Partial[AnyLayout_co], *, entropy: Entropy | None = None
+) -> list[Released[AnyLayout_co]]:
     """Add noise to exact sums, and return what may be given away: one state for each layer.
 
     (ε, δ) as in the partial's settings, for all states together. Each call spends it again.
@@ -89,12 +98,12 @@ def release(partial: Partial, *, entropy: Entropy | None = None) -> list[Release
 
 
 def release_sums(
-    sums: list[Integers], settings: Settings, *, rows: int, entropy: Entropy | None
-) -> list[Released]:
+    sums: list[Integers], settings: Settings[AnyLayout_co], *, rows: int, entropy: Entropy | None
+) -> list[Released[AnyLayout_co]]:
     """Add noise to the sums of all layers, and empty the list: no exact sum is kept.
 
     Args:
-        sums: exact, one array for each layer.
+        sums: exact, one array for each part of each layer.
         settings: the public settings that they were added up under.
         rows: how many rows there were; kept only where that is public.
         entropy: where the noise comes from; by default the operating system.
@@ -104,20 +113,24 @@ def release_sums(
     receipt = settings.receipt(source)  # before any noise: what is drawn has been accounted for
     released = []
     for layout in settings.layouts:
-        law = settings.law(layout)
-        noisy = law.sample(layout.shape, entropy=source)
-        noisy += sums.pop(0)
-        noisy.flags.writeable = False
+        parts = []
+        for law, shape in zip(settings.laws(layout), layout.shapes, strict=True):
+            noisy = law.sample(shape, entropy=source)
+            noisy += sums.pop(0)
+            noisy.flags.writeable = False
+            parts.append(noisy)
+        state, *others = parts
         released.append(
             Released(
-                state=noisy,
+                state=state,
                 layout=layout,
                 guarantee=settings.guarantee(receipt),
                 receipt=receipt,
-                sigma=law.sigma,
+                sigma=settings.sigma(layout),
                 group_rows=settings.group_rows,
                 rows=rows if settings.public_rows else None,
                 rows_hint=settings.rows_hint,
+                others=tuple(others),
             )
         )
     return released

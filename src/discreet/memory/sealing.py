@@ -9,6 +9,7 @@ magnitude.
 """
 
 import json
+import math
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from discreet import _validate
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.memory.row_layout import AnyLayout_co, RowLayout
 from discreet.memory.settings import Settings
 from discreet.noise import SystemEntropy
 
@@ -37,7 +39,7 @@ def new_key() -> bytes:
     return _random(_KEY_BYTES)
 
 
-def seal(partial: "Partial", key: bytes) -> bytes:
+def seal(partial: "Partial[RowLayout]", key: bytes) -> bytes:
     """Return the sums of a partial, readable with the key only.
 
     Args:
@@ -58,7 +60,7 @@ def seal(partial: "Partial", key: bytes) -> bytes:
     return bytes(sealed + encryptor.tag)
 
 
-def unseal(data: bytes, key: bytes, settings: Settings) -> "Partial":
+def unseal(data: bytes, key: bytes, settings: Settings[AnyLayout_co]) -> "Partial[AnyLayout_co]":
     """Return the partial that was sealed under this key, with these settings.
 
     Raises:
@@ -85,7 +87,7 @@ def unseal(data: bytes, key: bytes, settings: Settings) -> "Partial":
     return _restored(memoryview(contents), settings, frozenset(header["shards"]))
 
 
-def _contents(partial: "Partial") -> list[Any]:
+def _contents(partial: "Partial[RowLayout]") -> list[Any]:
     """Return what is encrypted: the number of rows, the length of the ids, ids, sums."""
     ids = [each.hex() if isinstance(each, bytes) else each for each in partial.ids]
     raw = any(isinstance(each, bytes) for each in partial.ids)
@@ -95,7 +97,9 @@ def _contents(partial: "Partial") -> list[Any]:
     return [lead, *(np.ascontiguousarray(each, dtype="<i8") for each in partial.sums)]
 
 
-def _restored(contents: memoryview, settings: Settings, shards: frozenset[str]) -> "Partial":
+def _restored(
+    contents: memoryview, settings: Settings[AnyLayout_co], shards: frozenset[str]
+) -> "Partial[AnyLayout_co]":
     from discreet.memory.partial import Partial
 
     rows, padded = struct.unpack("<qq", contents[:16])
@@ -103,10 +107,10 @@ def _restored(contents: memoryview, settings: Settings, shards: frozenset[str]) 
     ids = map(bytes.fromhex, stored["ids"]) if stored["bytes"] else stored["ids"]
     sums, start = [], 16 + padded
     for layout in settings.layouts:
-        count = int(np.prod(layout.shape))
-        flat = np.frombuffer(contents, dtype="<i8", count=count, offset=start)
-        sums.append(flat.astype(np.int64).reshape(layout.shape))
-        start += flat.nbytes
+        for shape in layout.shapes:
+            flat = np.frombuffer(contents, dtype="<i8", count=math.prod(shape), offset=start)
+            sums.append(flat.astype(np.int64).reshape(shape))
+            start += flat.nbytes
     return Partial(settings, tuple(sums), rows, frozenset(ids), shards)
 
 

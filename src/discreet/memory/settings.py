@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Generic
 
 from discreet import _validate, accounting
 from discreet.accounting import Receipt
@@ -19,8 +20,9 @@ from discreet.kernels import Kernel
 from discreet.kernels.base import check_logit
 from discreet.kernels.fourier import FREQUENCIES, random_error
 from discreet.memory.choosing import Request, choose
-from discreet.memory.layout import Layout, check_tau, default_tau
+from discreet.memory.layout import Layout, default_tau
 from discreet.memory.options import Options
+from discreet.memory.row_layout import AnyLayout_co, RowLayout, check_tau
 from discreet.memory.temperature import Goal, Sample, Spread
 from discreet.noise import Entropy, RoundedGaussian
 from discreet.noise.law import LARGEST_SCALE
@@ -57,7 +59,7 @@ class Shape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Generic[AnyLayout_co]):
     """What all states of one build share; fixed before the first row is read.
 
     Each head's state gets noise in proportion to its own sensitivity s: σ = multiplier·s. A row
@@ -72,7 +74,7 @@ class Settings:
         rows_hint: the public number of rows that the builder gave, if any.
     """
 
-    layouts: tuple[Layout, ...]
+    layouts: tuple[AnyLayout_co, ...]
     privacy: Privacy
     unit: Unit
     group_rows: float = 1.0
@@ -84,11 +86,12 @@ class Settings:
             _validate.reject("group_rows", self.group_rows, "1 unless groups are given")
         object.__setattr__(self, "group_rows", group_rows)
         for layout in self.layouts:
-            largest = self.sigma(layout)
+            largest = max(part_sigmas(layout, self.sigma(layout)))
             if largest > LARGEST_SCALE:
                 raise InvalidInput(
-                    f"Expected epsilon={self.privacy.epsilon} to be larger: the noise would be "
-                    f"{self.multiplier * self.group_rows:,.0f} times what one row can contribute."
+                    f"Expected epsilon={self.privacy.epsilon} to be larger{layout.or_else}: the "
+                    f"noise would be {self.multiplier * self.group_rows:,.0f} times what one row "
+                    "can contribute."
                 )
 
     @property
@@ -110,20 +113,23 @@ class Settings:
             neighbours=self.privacy.neighbours,
         )
 
-    def sensitivity(self, layout: Layout) -> float:
-        """Return how far one head's state of a layer can move, in lattice units (L2).
+    def sensitivity(self, layout: RowLayout) -> float:
+        """Return how far one head's sums of a layer can move, in lattice units (L2).
 
-        For records only the sum over all heads is bounded, by √heads times this.
+        Sums in several parts: each part times its weight. For records only the sum over all heads
+        is bounded, by √heads times this.
         """
         return unit_sensitivity(layout, self.privacy.neighbours, self.unit, self.group_rows)
 
-    def sigma(self, layout: Layout) -> float:
-        """Return the standard deviation of a layer's noise, in lattice units."""
+    def sigma(self, layout: RowLayout) -> float:
+        """Return the standard deviation of the noise on a layer's first part, in lattice units."""
         return self.multiplier * self.sensitivity(layout)
 
-    def law(self, layout: Layout) -> RoundedGaussian:
-        """Return the noise of a layer's state."""
-        return RoundedGaussian(sigma=self.sigma(layout))
+    def laws(self, layout: RowLayout) -> tuple[RoundedGaussian, ...]:
+        """Return the noise of each part of a layer."""
+        return tuple(
+            RoundedGaussian(sigma=each) for each in part_sigmas(layout, self.sigma(layout))
+        )
 
     @property
     def crude_multiplier(self) -> float:
@@ -138,13 +144,13 @@ class Settings:
     @property
     def public_rows(self) -> bool:
         """Whether the number of rows is public: only rows that are replaced leave it as it is."""
-        return self.unit is Unit.ROW and self.privacy.neighbours is Neighbours.REPLACE
+        return rows_are_public(self.privacy.neighbours, self.unit)
 
     @property
     def scope(self) -> str:
         """What the guarantee covers."""
-        count = len(self.layouts)
-        all_of_it = "the memory" if count == 1 else f"all {count} memories of this build together"
+        count, (one, many) = len(self.layouts), self.layouts[0].noun
+        all_of_it = f"the {one}" if count == 1 else f"all {count} {many} of this build together"
         return f"{all_of_it}, with all answers to any queries,"
 
     def receipt(self, entropy: Entropy) -> Receipt:
@@ -185,13 +191,13 @@ class Settings:
         }
         hashed = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         for layout in self.layouts:
-            for name, array in sorted(layout.kernel.arrays().items()):
+            for name, array in sorted(layout.arrays().items()):
                 hashed.update(f"{name} {array.dtype.str} {array.shape}".encode())
                 hashed.update(array.tobytes())
         return hashed.hexdigest()
 
 
-def settle(shapes: Sequence[Shape], options: Options, *, unit: Unit = Unit.ROW) -> Settings:
+def settle(shapes: Sequence[Shape], options: Options, *, unit: Unit = Unit.ROW) -> Settings[Layout]:
     """Return the settings of a build. The same options and shapes always give the same settings."""
     heads = sum(math.prod(shape.heads) for shape in shapes)
     multiplier = crude_multiplier(options.privacy, heads, options.group_rows)
@@ -296,10 +302,20 @@ def _check_kernel(kernel: Kernel, shape: Shape, given: dict[str, float | None]) 
             _validate.reject(name, value, f"left out, or the kernel's own {own}")
 
 
+def rows_are_public(neighbours: Neighbours, unit: str) -> bool:
+    """Return whether the number of rows is public under such a guarantee."""
+    return unit == Unit.ROW and neighbours is Neighbours.REPLACE
+
+
+def part_sigmas(layout: RowLayout, sigma: float) -> tuple[float, ...]:
+    """Return the standard deviation of the noise on each part, given that of the first."""
+    return tuple(sigma / weight for weight in layout.part_weights)
+
+
 def unit_sensitivity(
-    layout: Layout, neighbours: Neighbours, unit: Unit, group_rows: float
+    layout: RowLayout, neighbours: Neighbours, unit: Unit, group_rows: float
 ) -> float:
-    """Return how far one unit can move one head's state, in lattice units."""
+    """Return how far one unit can move one head's sums, in lattice units."""
     if unit is Unit.ROW:
         return layout.row_sensitivity(neighbours)
     both = 2 if neighbours is Neighbours.REPLACE else 1

@@ -66,6 +66,18 @@ def test_build_attend_and_card(folder):
     assert facts == memory.card.to_dict()
 
 
+def test_the_card_of_a_regression_is_shown_and_it_attends_to_nothing(folder):
+    fit = discreet.least_squares(
+        np.load("keys.npy"), np.load("values.npy"), epsilon=1.0, delta=1e-6, features="linear"
+    )
+    fit.save("fit.safetensors")
+    assert json.loads(run("card", "fit.safetensors", "--json").output) == fit.card.to_dict()
+    refused = run("attend", "fit.safetensors", "queries.npy", "-o", "out.npy")
+    assert refused.exit_code != 0
+    assert "discreet-least-squares" in refused.output
+    assert "Traceback" not in refused.output
+
+
 def test_build_tells_what_it_promises_as_json(folder):
     facts = json.loads(build("--json").output)
     memory = discreet.load("memory.safetensors")

@@ -44,7 +44,7 @@ def raising(error):
     ],
 )
 def test_an_error_is_one_sentence_and_an_exit_code(memory, monkeypatch, error, code, said):
-    monkeypatch.setattr(commands, "load", raising(error))
+    monkeypatch.setattr(commands, "open_release", raising(error))
     result = RUNNER.invoke(app, ["card", "memory.safetensors"])
     assert result.exit_code == code
     assert result.stdout == ""
@@ -55,7 +55,7 @@ def test_an_error_is_one_sentence_and_an_exit_code(memory, monkeypatch, error, c
 
 @pytest.mark.parametrize("error", [discreet.InvalidInput("wrong"), ZeroDivisionError("bug")])
 def test_debug_lets_the_exception_through(memory, monkeypatch, error):
-    monkeypatch.setattr(commands, "load", raising(error))
+    monkeypatch.setattr(commands, "open_release", raising(error))
     result = RUNNER.invoke(app, ["--debug", "card", "memory.safetensors"])
     assert result.exception is error
 

@@ -297,7 +297,8 @@ def test_every_head_and_layer_has_noise_of_its_own():
         correlations = np.corrcoef(noise)[np.triu_indices(6, 1)]
         # The rows of one layer are the same in every head: only the noise differs.
         differences = [(a - b).std() for a, b in itertools.pairwise(noise)]
-        assert min(differences) > memories[0].released.sigma
+        # √2·σ from some sixty numbers, and nothing at all if two shared their noise.
+        assert min(differences) > 0.5 * memories[0].released.sigma
         assert np.abs(correlations).max() < 0.9
 
 

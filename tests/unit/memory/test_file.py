@@ -16,7 +16,7 @@ from safetensors import safe_open
 import discreet
 from discreet import CorruptRelease, NotPrivateWarning
 from discreet.kernels import Fourier, Minimax, Taylor
-from discreet.memory import file
+from discreet.memory import container, file
 from discreet.testing import Seeded
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -45,9 +45,9 @@ def resealed(memory, change):
     settings = json.loads(metadata["settings"])
     change(settings, tensors, metadata)
     metadata["settings"] = json.dumps(settings)
-    metadata["checksum"] = file._BLANK
+    metadata["checksum"] = container.BLANK
     blank = safetensors.save(tensors, metadata=metadata)
-    return blank.replace(file._BLANK.encode(), file._digest(blank), 1)
+    return blank.replace(container.BLANK.encode(), container.digest(blank), 1)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -286,5 +286,12 @@ def test_what_was_made_for_tests_says_so_everywhere(tmp_path):
 @pytest.mark.parametrize("name", ["source", "version", "release"])
 def test_texts_that_would_do_something_to_a_terminal_are_refused(name):
     changed = {name: "1.0\x1b[2J\nguarantee  epsilon = 0"}
+    with pytest.raises(CorruptRelease):
+        file.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))
+
+
+@pytest.mark.parametrize("changed", [{"rows": 5}, {"group_rows": 7.0}])
+def test_a_file_that_contradicts_its_guarantee_is_refused(changed):
+    """Under add_remove no number of rows is public, and a row has the influence of one."""
     with pytest.raises(CorruptRelease):
         file.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))

@@ -105,7 +105,7 @@ def test_queries_may_have_any_leading_axes():
 def test_many_queries_are_answered_in_pieces(monkeypatch):
     memory = silent()
     whole = memory.attend(QUERIES)
-    monkeypatch.setattr("discreet.memory.memory._FEATURES_AT_ONCE", 100)
+    monkeypatch.setattr("discreet.memory.asking._FEATURES_AT_ONCE", 100)
     np.testing.assert_allclose(memory.attend(QUERIES), whole, rtol=1e-12)
 
 

@@ -1,0 +1,43 @@
+"""The maps of least squares. A closed list: what is not on it is neither built nor loaded."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from discreet import _validate
+from discreet.regression.linear import Linear
+from discreet.regression.lines_and_waves import LinesAndWaves
+from discreet.regression.maps import QueryMap
+from discreet.regression.near_landmarks import NearLandmarks
+from discreet.regression.rays import Rays
+from discreet.regression.waves import Waves
+
+AUTO = "auto"
+
+KINDS: tuple[type[QueryMap], ...] = (Linear, Rays, Waves, LinesAndWaves, NearLandmarks)
+
+
+def check_registered(features: object) -> None:
+    """Raise `InvalidInput` unless a map is exactly of a kind that a file can bring back."""
+    if type(features) not in KINDS:
+        kinds = [kind.__name__ for kind in KINDS]
+        _validate.reject_argument(
+            "features", features, f"{AUTO!r}, or exactly one of {', '.join(kinds)}"
+        )
+
+
+def kind_named(name: object) -> type[QueryMap]:
+    """Return the kind of that name, or raise `InvalidInput`."""
+    for kind in KINDS:
+        if kind.kind == name:
+            return kind
+    return _validate.reject_argument(
+        "features", name, f"one of {[AUTO, *(kind.kind for kind in KINDS)]}"
+    )
+
+
+def restore(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> QueryMap:
+    """Return the map with these `parameters` and `arrays`."""
+    given = dict(parameters)
+    return kind_named(given.pop("kind")).restore(given, arrays)

@@ -1,0 +1,58 @@
+"""The public settings of a regression: pure functions of public numbers."""
+
+import math
+from collections.abc import Sequence
+
+from discreet import _validate
+from discreet.memory.layout import default_tau
+from discreet.memory.settings import (
+    Settings,
+    Shape,
+    Unit,
+    crude_multiplier,
+    value_resolution,
+)
+from discreet.regression.choosing import Request, choose
+from discreet.regression.layout import Moments
+from discreet.regression.options import LeastSquaresOptions
+
+
+def settle(
+    shapes: Sequence[Shape], options: LeastSquaresOptions, *, unit: Unit = Unit.ROW
+) -> Settings[Moments]:
+    """Return the settings of a regression. The same options and shapes give the same settings."""
+    if len(shapes) != 1:
+        _validate.reject("layers", f"{len(shapes)} of them", "one")
+    [shape] = shapes
+    multiplier = crude_multiplier(options.privacy, math.prod(shape.heads), options.group_rows)
+    value_norm = options.number("value_norm", 0, 1)
+    request = Request(
+        features=options.features,
+        dim=shape.key_dim,
+        key_norm=options.number("key_norm", 0, 1),
+        rows=options.rows_hint,
+        multiplier=multiplier,
+        public_rows=options.public_rows_of(0, 1, dim=shape.key_dim),
+        share=options.share,
+    )
+    chosen = choose(request)
+    tau = value_norm / 2 if options.centred else default_tau(value_norm, shape.value_dim)
+    layout = Moments(
+        kernel=chosen.features,
+        heads=shape.heads,
+        value_dim=shape.value_dim,
+        value_norm=value_norm,
+        tau=tau if options.tau is None else options.number("tau", 0, 1),
+        resolution=value_resolution(multiplier, rows_hint=options.rows_hint),
+        share=chosen.share,
+        ridge=options.ridge,
+        centred=options.centred,
+        moment=chosen.moment,
+    )
+    return Settings(
+        layouts=(layout,),
+        privacy=options.privacy,
+        unit=unit,
+        group_rows=options.group_rows,
+        rows_hint=options.rows_hint,
+    )

@@ -1,0 +1,220 @@
+"""From noisy sums to coefficients: post-processing, so it costs nothing.
+
+W = (G₊ + λ)⁻¹·S, where G₊ is the noisy G without its negative eigenvalues: the true G has none.
+With public rows G is mixed with theirs, as far as the noise makes that worth while, if the noisy
+sums say that the private rows are like them.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from discreet._typing import Floats
+from discreet.memory.release import Released
+from discreet.memory.settings import part_sigmas
+from discreet.noise import RoundedGaussian
+from discreet.regression.layout import Moments
+
+# Beyond so many features λ does not grow: eigenvalues of the signal do not, either.
+_MOST_ROOT = 32.0
+
+# Second moments of public rows count as much as the noisy ones at so many rows for each unit of
+# noise, and not at all where the mean of rows differs from theirs by more than this (squared).
+_ROWS_FOR_NOISE, _UNLIKE = 4_600.0, 0.1
+
+# How many times less than values differ the noise should be, where there are no rows.
+_QUIET = 2.0
+
+# λ does not fall below this share of itself where G is mostly public: S has noise, too.
+_LEAST_RIDGE = 0.35
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Coefficients, and what is needed to say how noisy a prediction is. In real units.
+
+    Attributes:
+        weights: W, shape (heads, r, d_v).
+        mean: what predictions are shrunk towards, shape (heads, 1, d_v): they are φ·W + mean.
+        inverse: (G₊ + λ)⁻¹, shape (heads, r, r).
+        ridge: λ of each feature, shape (heads, r).
+        own: how much of G is from the private rows, shape (heads,); the rest is public.
+        sums_sigma: standard deviation of the noise on an entry of S.
+        centred_sigma: of that on an entry of Σ φ⊗(v - mean), shape (heads, 1, d_v).
+        moments_sigma: of the noise on a diagonal entry of G, shape (heads,); zero if G is public.
+    """
+
+    weights: Floats
+    mean: Floats
+    inverse: Floats
+    ridge: Floats
+    own: Floats
+    sums_sigma: float
+    centred_sigma: Floats
+    moments_sigma: Floats
+
+    @classmethod
+    def of(cls, released: Released[Moments]) -> "Solution":
+        """Return the solution of a release."""
+        layout = released.layout
+        unit = layout.kernel.unit
+        sigmas = part_sigmas(layout, released.sigma)
+        deviations = [math.sqrt(RoundedGaussian(sigma=sigma).variance) for sigma in sigmas]
+        sums_sigma = deviations[0] * layout.real_unit
+        sums = np.asarray(released.state.swapaxes(1, 2) * layout.real_unit, dtype=np.float64)
+        noise = deviations[1] / unit**2 if layout.share else sums_sigma / layout.value_norm
+        totals = sums[..., -1] / layout.real_tau
+        rows = _rows(released, totals)
+        own = _own_part(layout, totals, rows, sums_sigma, noise)
+        mean = _mean(layout, sums[..., :-1], totals, sums_sigma)
+        centred = sums[..., :-1] - totals[..., None] * mean
+        moments = np.zeros((layout.head_count, layout.kernel.features, layout.kernel.features))
+        if layout.share:
+            moments += own[:, None, None] * layout.matrices(*released.others) / unit**2
+        if not np.all(own == 1):
+            moments += ((1 - own) * rows)[:, None, None] * _public_moment(layout)
+        ridge = np.maximum(own, _LEAST_RIDGE)[:, None] * _ridge(layout, noise)
+        ridge = _quieter(layout, ridge, moments, centred, sums_sigma)
+        inverse = _inverse(moments, ridge)
+        return cls(
+            weights=inverse @ centred,
+            mean=mean,
+            inverse=inverse,
+            ridge=ridge,
+            own=own,
+            sums_sigma=sums_sigma,
+            centred_sigma=sums_sigma * np.sqrt(1 + (mean / layout.real_tau) ** 2),
+            moments_sigma=own * noise if layout.share else 0 * own,
+        )
+
+    @cached_property
+    def _noise_power(self) -> Floats:
+        """tr((G₊ + λ)⁻²), shape (heads, 1, 1)."""
+        return np.asarray(np.sum(self.inverse**2, axis=(1, 2), keepdims=True))
+
+    @cached_property
+    def true_part(self) -> Floats:
+        """How much of ‖w‖² is not noise, for each column, shape (heads, 1, d_v).
+
+        The noise of S adds σ_S²·tr((G₊ + λ)⁻²) to it, and that of G a factor, of which the root is
+        taken out: directions without any signal are clipped or shrunk, and add less.
+        """
+        squared = np.sum(self.weights**2, axis=1, keepdims=True)
+        own = np.maximum(squared - self.centred_sigma**2 * self._noise_power, 0.0)
+        variance = self.moments_sigma[:, None, None] ** 2 * self._noise_power / 2
+        return np.asarray(own / np.maximum(squared, np.finfo(float).tiny) / np.sqrt(1 + variance))
+
+    @property
+    def true_lengths(self) -> Floats:
+        """‖w‖² without its noise, shape (heads, 1, d_v)."""
+        return np.asarray(np.sum(self.weights**2, axis=1, keepdims=True) * self.true_part)
+
+
+def _mean(layout: Moments, sums: Floats, totals: Floats, sigma: float) -> Floats:
+    """Return the mean of all values, about, shape (heads, 1, d_v); zero where nothing is centred.
+
+    Σ φ⊗v·T/‖T‖², T = Σ φ: what all rows have in common points along T. The noise in ‖T‖² is taken
+    out, as far as half of it.
+    """
+    if not layout.centred:
+        return np.zeros((len(sums), 1, sums.shape[-1]))
+    squared = np.sum(totals * totals, axis=1)
+    noise = totals.shape[1] * (sigma / layout.real_tau) ** 2
+    true = np.maximum(np.maximum(squared - noise, squared / 2), np.finfo(float).tiny)
+    mean = np.einsum("hrc,hr->hc", sums, totals) / true[:, None]
+    return np.asarray(np.clip(mean, -layout.value_norm, layout.value_norm)[:, None])
+
+
+def _ridge(layout: Moments, noise: float) -> Floats:
+    """Return λ of each feature, shape (r,): the layout's ridge, in units of σ·√(block's size)."""
+    roots = [min(math.sqrt(size), _MOST_ROOT) for size in layout.kernel.block_sizes]
+    return np.asarray(layout.ridge * noise * np.repeat(roots, layout.kernel.block_sizes))
+
+
+def _quieter(layout: Moments, ridge: Floats, moments: Floats, sums: Floats, sigma: float) -> Floats:
+    """Return λ of each feature, larger in later blocks where values differ by little.
+
+    What the noise of S does to a prediction through a block without rows, σ_S·‖φ‖/λ, should be a
+    fraction of what the first block (the lines) makes of the values: bounds on values may be many
+    times wider than values differ. The first block has rows in all directions, and needs no more.
+
+    Args:
+        layout: with the sizes of blocks.
+        ridge: shape (heads, r).
+        moments: G, shape (heads, r, r).
+        sums: S, centred, shape (heads, r, d_v).
+        sigma: of the noise on an entry of S.
+    """
+    first, *others = layout.kernel.block_sizes
+    if not others or not layout.centred:
+        return ridge
+    lines = moments[:, :first, :first]
+    weights = _inverse(lines, ridge[:, :first]) @ sums[:, :first]
+    explained = np.einsum("hrc,hrs,hsc->h", weights, lines, weights) / sums.shape[-1]
+    rows = np.maximum(np.trace(lines, axis1=1, axis2=2), 1.0)
+    spread = np.sqrt(np.maximum(explained / rows, (sigma / rows) ** 2))
+    quiet = np.maximum(ridge, (_QUIET * sigma / spread)[:, None])
+    return np.concatenate([ridge[:, :first], quiet[:, first:]], axis=1)
+
+
+def _inverse(moments: Floats, ridge: Floats) -> Floats:
+    """Return (G₊ + λ)⁻¹, G₊ without the negative eigenvalues of G."""
+    values, vectors = np.linalg.eigh(moments)
+    if np.all(ridge == ridge[:, :1]):
+        shrunk = vectors / (np.maximum(values, 0.0) + ridge[:, :1])[:, None, :]
+        return np.asarray(shrunk @ vectors.swapaxes(1, 2))
+    clipped = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
+    return np.linalg.inv(clipped + ridge[:, None, :] * np.eye(ridge.shape[1]))
+
+
+def _rows(released: Released[Moments], totals: Floats) -> Floats:
+    """Return about how many rows there were in each head, shape (heads,).
+
+    The public figure, if there is one and no public moment to do better with. If rows are like the
+    public ones, Σ φ is their number times the public mean; not further from the public figure than
+    by a factor of two.
+
+    Args:
+        released: the noisy sums.
+        totals: the noisy Σ φ, shape (heads, r).
+    """
+    moment, hint = released.layout.moment, released.rows_hint
+    if released.rows is not None or moment is None:
+        return np.full(len(totals), float(max(released.rows or hint or 1, 1)))
+    mean = moment[-1, :-1]
+    estimate = totals @ mean / max(float(mean @ mean), np.finfo(float).tiny)
+    least, most = (1.0, math.inf) if hint is None else (hint / 2, hint * 2.0)
+    return np.asarray(np.clip(estimate, least, most))
+
+
+def _public_moment(layout: Moments) -> Floats:
+    """Return the mean of φ ⊗ φ over public rows; without any, that of φ that point everywhere."""
+    if layout.moment is not None:
+        return layout.moment[:-1, :-1]
+    count = layout.kernel.features
+    return np.eye(count) / count
+
+
+def _own_part(
+    layout: Moments, totals: Floats, rows: Floats, sums_sigma: float, noise: float
+) -> Floats:
+    """Return how much the noisy second moments count, beside those of public rows, shape (heads,).
+
+    Args:
+        layout: with or without a public moment.
+        totals: the noisy Σ φ, shape (heads, r).
+        rows: about how many, shape (heads,).
+        sums_sigma: of the noise on an entry of S.
+        noise: of that on a diagonal entry of G.
+    """
+    if not layout.share:
+        return np.zeros(len(totals))
+    if layout.moment is None:
+        return np.ones(len(totals))
+    mean = layout.moment[-1, :-1]
+    apart = np.sum((totals / rows[:, None] - mean) ** 2, axis=1)
+    by_noise = totals.shape[1] * (sums_sigma / layout.real_tau / rows) ** 2
+    unlike = (apart - by_noise) / max(float(mean @ mean), np.finfo(float).tiny)
+    return np.where(unlike > _UNLIKE, 1.0, rows / (rows + _ROWS_FOR_NOISE * noise))

@@ -1,0 +1,177 @@
+"""Which reader, and which features: rules of public numbers. A closed list of readers.
+
+Thresholds are in rows for each unit of noise: n/σ, where σ is the noise of the whole budget in
+units of what one row can change. At ε = 1 and δ = 1e-5, σ is 3.7.
+"""
+
+import math
+from dataclasses import dataclass
+
+from discreet import _validate
+from discreet.memory.settings import crude_multiplier
+from discreet.privacy import Privacy
+from discreet.regression import LinesAndWaves, NearLandmarks, QueryMap, Rays, Waves
+from discreet.regression.choosing import BENDING_WAVES, WIDE, waves_for
+from discreet.sklearn.averaging import Average
+from discreet.sklearn.columns import Columns, Embeddings
+from discreet.sklearn.reading import Reader
+from discreet.sklearn.solving import Solve
+
+AUTO = "auto"
+
+READERS: tuple[Reader, ...] = (Average(), Solve())
+
+# Votes need no second moments, which few rows do not pay for: up to so many rows for each class and
+# unit of noise. (Two classes are one straight line apart, and that is cheap.)
+_FEW_OF_A_CLASS = 40
+
+# So few columns can be bent, if there are so many rows for each unit of noise.
+_FEW_COLUMNS, _ENOUGH_TO_BEND = 16, 1_340
+
+# How far waves reach, for columns in their ranges: for least squares, and for votes.
+_SCALE, _VOTES_SCALE = 6.0, 7.0
+
+# Votes among embeddings in so many dimensions; softer in more, where rows are further apart.
+_SHARPEST, _DIRECTIONS = 6.0, 64
+
+# How much columns count beside the constant of rays: classes need nothing but the side of a plane.
+# (Numbers need the constant itself, and lines that are straight.)
+_STRETCH = 8.0
+_STRETCH_OF_NUMBERS = 3.0
+
+# λ: what counts of classes is which is largest, so less is shrunk. Embeddings have much in common.
+_RIDGE_OF_CLASSES, _RIDGE = 0.3, 0.5
+
+
+def named(name: object) -> Reader:
+    """Return the reader of that name, or raise `InvalidInput`."""
+    for reader in READERS:
+        if reader.name == name:
+            return reader
+    names = [AUTO, *(reader.name for reader in READERS)]
+    return _validate.reject_argument("reader", name, f"one of {names}")
+
+
+def check(reader: object, features: object) -> None:
+    """Raise `InvalidInput` unless there is such a reader, and it has use for such features."""
+    if reader != AUTO and named(reader).name == Average.name and not _left_open(features):
+        _validate.reject_argument(
+            "features", features, "'auto': an average has features of its own"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What was chosen.
+
+    Attributes:
+        reader: how to release and to answer.
+        features: of least squares or votes.
+        ridge: how much least squares shrinks.
+    """
+
+    reader: Reader
+    features: str | QueryMap
+    ridge: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """All that is known before a reader is chosen. Public.
+
+    Attributes:
+        reader: a name, or "auto".
+        features: as the caller gave them: who names features wants least squares.
+        columns: how rows become keys.
+        width: of keys.
+        classes: how many there are; None for regression.
+        privacy: what may be spent.
+        group_rows: the influence of a record.
+        has_public_rows: whether there are any.
+    """
+
+    reader: str
+    features: str | QueryMap
+    columns: Columns | Embeddings
+    width: int
+    classes: int | None
+    privacy: Privacy
+    group_rows: float
+    has_public_rows: bool
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether a number of rows is needed to choose, or by what is chosen."""
+        return self.reader == Average.name or (self._pictures and _left_open(self.features))
+
+    @property
+    def _pictures(self) -> bool:
+        """Whether columns are alike, and to be classified: parts of one picture."""
+        return self.classes is not None and self.columns.alike and not self._embedded
+
+    @property
+    def _quantities(self) -> bool:
+        """Whether each column is a quantity: straight lines, bent a little."""
+        return not self._embedded and not self._pictures
+
+    @property
+    def _embedded(self) -> bool:
+        return isinstance(self.columns, Embeddings)
+
+    def choose(self, rows: int | None) -> Recipe:
+        """Return the reader that was asked for, or the one that public numbers recommend.
+
+        Args:
+            rows: a public number of rows, if it is needed.
+        """
+        noise = crude_multiplier(self.privacy, 1, self.group_rows)
+        seen = 0.0 if rows is None else rows / noise
+        name = self.reader
+        if name == AUTO:
+            name = Average.name if self._is_voted(seen) else Solve.name
+        if name == Average.name:
+            return Recipe(reader=named(name), features=self._for_votes(rows, noise), ridge=_RIDGE)
+        features = self.features
+        if _left_open(features):
+            features = self._to_solve(rows, noise)
+        smooth = self.classes is None or self._embedded
+        ridge = _RIDGE if smooth else _RIDGE_OF_CLASSES
+        return Recipe(reader=named(name), features=features, ridge=ridge)
+
+    def _is_voted(self, seen: float) -> bool:
+        """Return whether votes are better than least squares, for so many rows over noise."""
+        if not self._pictures or self.has_public_rows or not _left_open(self.features):
+            return False
+        classes = self.classes or 0
+        return classes >= 3 and seen <= _FEW_OF_A_CLASS * classes
+
+    def _for_votes(self, rows: int | None, noise: float) -> QueryMap:
+        scale = _VOTES_SCALE
+        if self._embedded:
+            scale = _SHARPEST * min(1.0, math.sqrt(_DIRECTIONS / self.width))
+        return self._waves(waves_for(rows, noise), scale)
+
+    def _to_solve(self, rows: int | None, noise: float) -> str | QueryMap:
+        if self.has_public_rows and not self._quantities:
+            return NearLandmarks.kind
+        norm = self.columns.norm
+        if self._pictures:
+            return self._waves(waves_for(rows, noise), _SCALE)
+        if self._embedded and self.width < WIDE:
+            return Waves.kind
+        stretch = _STRETCH_OF_NUMBERS if self.classes is None else _STRETCH
+        lines = Rays(self.width, key_norm=norm, stretch=stretch)
+        seen = 0.0 if rows is None else rows / noise
+        if self._embedded or self.width > _FEW_COLUMNS or seen < _ENOUGH_TO_BEND:
+            return lines
+        return LinesAndWaves(lines, self._waves(BENDING_WAVES, _SCALE))
+
+    def _waves(self, count: int, scale: float) -> Waves:
+        norm = self.columns.norm
+        return Waves(
+            self.width, frequencies=count, scale=scale / norm**2, key_norm=norm, query_norm=norm
+        )
+
+
+def _left_open(features: object) -> bool:
+    return isinstance(features, str) and features == AUTO

@@ -1,0 +1,120 @@
+"""Private regression with the interface of scikit-learn."""
+
+from typing import ClassVar, Literal, cast, overload
+
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+
+from discreet._typing import Array, Floats
+from discreet.noise import Entropy
+from discreet.privacy import Neighbours
+from discreet.regression import QueryMap
+from discreet.sklearn import readers
+from discreet.sklearn.columns import ROOT_FOR_NUMBERS, Columns
+from discreet.sklearn.estimator import PrivateEstimator
+from discreet.sklearn.leaks import Leak
+from discreet.sklearn.ranges import Ranges
+from discreet.sklearn.targets import Labels, Targets
+
+
+class PrivateRegressor(RegressorMixin, PrivateEstimator):
+    """A regressor that is (ε, δ)-differentially private in its training rows.
+
+    Guarantee, release, parameters and attributes are those of `PrivateClassifier`, but for
+    `classes`; each fit is a new release, and what several spend adds up.
+
+    Give what is public: `bounds` or `norm`, `target_bounds`, `rows_hint`. What is missing is
+    taken from the rows with a `PrivacyLeakWarning` that says what that gives away.
+
+    Args:
+        epsilon: above 0.
+        delta: above 0; well below one over the number of people.
+        target_bounds: public (low, high) of targets: numbers, or one for each output. Targets
+            beyond are clipped, and predictions are within. Narrow ones make little noise.
+        norm: public bound on the length of rows, for embeddings; longer rows are clipped.
+        bounds: public (low, high) of columns: numbers, or one for each column; clipped.
+        rows_hint: a public, rounded number of rows, where one is needed.
+        reader: "average" (means over near rows), "least_squares", or "auto".
+        features: of least squares: "linear", "rays", "waves", "lines_and_waves",
+            "near_landmarks", a map of `discreet.regression`, or "auto": lines, bent if columns are
+            few and rows many (which needs `rows_hint`).
+        neighbours: "add_remove" (the number of rows is private, too) or "replace".
+        public_rows: rows like X, in the same units, that anybody may see.
+        group_rows: with `groups`, the influence of a record, in rows.
+        entropy: where the noise comes from; None for the operating system.
+    """
+
+    _target_checks: ClassVar[dict[str, bool]] = {"multi_output": True, "y_numeric": True}
+    _targets: Targets
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        target_bounds: Array = None,
+        norm: float | None = None,
+        bounds: Array = None,
+        rows_hint: int | None = None,
+        reader: str = readers.AUTO,
+        features: str | QueryMap = readers.AUTO,
+        neighbours: str = Neighbours.ADD_REMOVE.value,
+        public_rows: Array = None,
+        group_rows: float = 1.0,
+        entropy: Entropy | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_bounds = target_bounds
+        self.norm = norm
+        self.bounds = bounds
+        self.rows_hint = rows_hint
+        self.reader = reader
+        self.features = features
+        self.neighbours = neighbours
+        self.public_rows = public_rows
+        self.group_rows = group_rows
+        self.entropy = entropy
+
+    def _targets_of(self, y: Array, leaks: list[Leak]) -> Targets:
+        single = y.ndim == 1
+        if self.target_bounds is not None:
+            width = 1 if single else y.shape[1]
+            return Targets(Ranges.of("target_bounds", self.target_bounds, width), single)
+        leaks.append(Leak.TARGET_BOUNDS)
+        return Targets(Ranges.seen(y.reshape(len(y), -1)), single)
+
+    def _in_ranges(self, ranges: Ranges) -> Columns:
+        return Columns(ranges, root=ROOT_FOR_NUMBERS)
+
+    def _keep(self, targets: Labels | Targets) -> None:
+        self._targets = cast("Targets", targets)
+
+    @overload
+    def predict(self, X: Array, return_std: Literal[False] = ...) -> Floats: ...
+    @overload
+    def predict(self, X: Array, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+
+    def predict(
+        self,
+        X: Array,
+        return_std: bool = False,  # noqa: FBT001, FBT002 (scikit-learn's own signature)
+    ) -> Floats | tuple[Floats, Floats]:
+        """Return predicted targets, within `target_bounds`, shape (m,) or (m, k) as y was.
+
+        Args:
+            X: shape (m, d).
+            return_std: whether to return, too, how far the noise has moved each prediction: one
+                standard error, in units of targets, before clipping. How far the truth scatters,
+                and what the reader cannot express, is not in it.
+        """
+        queries = self._queries(X)
+        predicted = self._targets.numbers(self._reading.numbers(self.release_, queries))
+        if not return_std:
+            return predicted
+        return predicted, self._targets.lengths(self._reading.noise(self.release_, queries))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
