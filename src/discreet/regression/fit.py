@@ -165,6 +165,8 @@ class LeastSquares:
     def _all_placed(self) -> Placed:
         solution = self.solution
         half = solution.moments_sigma[:, None, None] ** 2 / 2
+        # A bias that is somewhere between none and this has the variance of an even spread.
+        bias = solution.clipped[:, None, None] ** 2 / 3
         arrays = {
             "weights": solution.weights,
             "mean": solution.mean,
@@ -172,7 +174,7 @@ class LeastSquares:
             "inverse": solution.inverse,
             "shrunk": solution.inverse @ solution.weights,
             "lengths": solution.true_lengths * half,
-            "truth": solution.true_part * half,
+            "truth": solution.true_part * (half + bias),
         }
         return Placed({**self.features.query_arrays(), **arrays})
 
@@ -190,7 +192,8 @@ class LeastSquares:
         """Return predictions φ·W, and √Var of φ·(G₊ + λ)⁻¹·(N_S - N_G·W).
 
         With x = (G₊ + λ)⁻¹·φ: σ_S²·‖x‖² + ½·σ_G²·(‖x‖²·‖w‖² + ⟨x, w⟩²) for each column w of W, as
-        long as it would be without noise.
+        long as it would be without noise; and ⅓·c²·⟨x, w⟩², where clipping adds up to c to
+        eigenvalues that are noise.
         """
         xp = namespace(rows)
         features = self.features.query_features(self.features.within(rows), arrays)

@@ -44,6 +44,7 @@ class Solution:
         sums_sigma: standard deviation of the noise on an entry of S.
         centred_sigma: of that on an entry of Σ φ⊗(v - mean), shape (heads, 1, d_v).
         moments_sigma: of the noise on a diagonal entry of G, shape (heads,); zero if G is public.
+        clipped: what clipping adds to an eigenvalue that is noise, on average, shape (heads,).
     """
 
     weights: Floats
@@ -54,6 +55,7 @@ class Solution:
     sums_sigma: float
     centred_sigma: Floats
     moments_sigma: Floats
+    clipped: Floats
 
     @classmethod
     def of(cls, released: Released[Moments]) -> "Solution":
@@ -78,6 +80,7 @@ class Solution:
         ridge = np.maximum(own, _LEAST_RIDGE)[:, None] * _ridge(layout, noise)
         ridge = _quieter(layout, ridge, moments, centred, sums_sigma)
         inverse = _inverse(moments, ridge)
+        moments_sigma = own * noise if layout.share else 0 * own
         return cls(
             weights=inverse @ centred,
             mean=mean,
@@ -86,7 +89,8 @@ class Solution:
             own=own,
             sums_sigma=sums_sigma,
             centred_sigma=sums_sigma * np.sqrt(1 + (mean / layout.real_tau) ** 2),
-            moments_sigma=own * noise if layout.share else 0 * own,
+            moments_sigma=moments_sigma,
+            clipped=_clipped(moments, moments_sigma),
         )
 
     @cached_property
@@ -167,6 +171,18 @@ def _inverse(moments: Floats, ridge: Floats) -> Floats:
         return np.asarray(shrunk @ vectors.swapaxes(1, 2))
     clipped = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
     return np.linalg.inv(clipped + ridge[:, None, :] * np.eye(ridge.shape[1]))
+
+
+def _clipped(moments: Floats, sigma: Floats) -> Floats:
+    """Return what clipping at zero adds to an eigenvalue that is noise, on average, shape (heads,).
+
+    The trace of G has no bias, so what the positive eigenvalues have too much is what the negative
+    ones have too little. Eigenvalues of noise alone are within √2·σ·√r.
+    """
+    values = np.linalg.eigvalsh(moments)
+    edge = math.sqrt(2 * moments.shape[-1]) * sigma[:, None]
+    noise = np.maximum(np.sum(np.abs(values) <= edge, axis=1), 1)
+    return np.asarray(-np.sum(np.minimum(values, 0.0), axis=1) / noise)
 
 
 def _rows(released: Released[Moments], totals: Floats) -> Floats:
