@@ -34,10 +34,9 @@ _SCALE, _VOTES_SCALE = 6.0, 7.0
 # Votes among embeddings in so many dimensions; softer in more, where rows are further apart.
 _SHARPEST, _DIRECTIONS = 6.0, 64
 
-# How much columns count beside the constant of rays: classes need nothing but the side of a plane.
-# (Numbers need the constant itself, and lines that are straight.)
-_STRETCH = 8.0
-_STRETCH_OF_NUMBERS = 3.0
+# How much columns count beside the constant of rays: classes need nothing but the side of a plane,
+# numbers lines that are nearly straight.
+_STRETCH_OF_CLASSES, _STRETCH_OF_NUMBERS = 8.0, 3.0
 
 # λ: what counts of classes is which is largest, so less is shrunk. Embeddings have much in common.
 _RIDGE_OF_CLASSES, _RIDGE = 0.3, 0.5
@@ -159,7 +158,7 @@ class Situation:
             return self._waves(waves_for(rows, noise), _SCALE)
         if self._embedded and self.width < WIDE:
             return Waves.kind
-        stretch = _STRETCH_OF_NUMBERS if self.classes is None else _STRETCH
+        stretch = _STRETCH_OF_NUMBERS if self.classes is None else _STRETCH_OF_CLASSES
         lines = Rays(self.width, key_norm=norm, stretch=stretch)
         seen = 0.0 if rows is None else rows / noise
         if self._embedded or self.width > _FEW_COLUMNS or seen < _ENOUGH_TO_BEND:
