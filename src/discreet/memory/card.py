@@ -37,18 +37,11 @@ class Card:
 
 
 def _facts(released: Released[Layout]) -> dict[str, object]:
-    layout, guarantee = released.layout, released.guarantee
+    layout = released.layout
     kernel = layout.kernel
     noise = released.sigma * layout.real_unit
     facts: dict[str, object] = {
-        "private": released.private,
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "neighbours": str(guarantee.neighbours),
-        "unit": guarantee.unit,
-        "group_rows": released.group_rows,
-        "scope": guarantee.scope,
-        "mechanism": "rounded Gaussian noise, added once to integer sums",
+        **protection_facts(released),
         "noise_sigma": noise,
         "noise_sigma_lattice": released.sigma,
         "noise_multiplier": released.mechanism.sigma,
@@ -142,6 +135,21 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),
     ]
+
+
+def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
+    """Return the facts of a card that say who is protected, and how much."""
+    guarantee = released.guarantee
+    return {
+        "private": released.private,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "neighbours": str(guarantee.neighbours),
+        "unit": guarantee.unit,
+        "group_rows": released.group_rows,
+        "scope": guarantee.scope,
+        "mechanism": "rounded Gaussian noise, added once to integer sums",
+    }
 
 
 def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:

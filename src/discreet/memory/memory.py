@@ -5,10 +5,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal, overload
 
-from discreet import _validate
 from discreet._typing import Array
 from discreet._warn import warn
-from discreet.accounting import Receipt
 from discreet.errors import NotCoveredWarning
 from discreet.kernels import Kernel
 from discreet.kernels.base import Evidence
@@ -16,9 +14,8 @@ from discreet.memory.asking import Question, ask
 from discreet.memory.card import Card
 from discreet.memory.layout import Layout
 from discreet.memory.placed import Placed
+from discreet.memory.readable import Readable
 from discreet.memory.reader import Reader
-from discreet.memory.release import Released
-from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
 # Weights are computed in float32 up to e^this; its range ends at e^88.
 _LARGEST_FLOAT32_LOGIT = 40.0
@@ -34,7 +31,7 @@ _STRANGERS = (
 )
 
 
-class Memory:
+class Memory(Readable[Layout]):
     """Private attention: softmax(scale·QKᵀ)·V over keys and values that nobody can get out again.
 
     Made by `discreet.build` or `discreet.load`. (ε, δ)-private as `guarantee` says, for any number
@@ -45,35 +42,7 @@ class Memory:
     them. Queries longer than the public `query_norm` are clipped to it.
     """
 
-    def __init__(self, released: Released[Layout]) -> None:
-        _validate.instance("released", released, Released)
-        _validate.instance("released.layout", released.layout, Layout)
-        self._released = released
-
-    def __repr__(self) -> str:
-        mark = "" if self.private else f" {NOT_PRIVATE}"
-        epsilon = rounded_up(self.guarantee.epsilon)
-        return f"<Memory{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
-
-    @property
-    def released(self) -> Released[Layout]:
-        """The noisy state and its public settings."""
-        return self._released
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised, for the whole release that this memory belongs to."""
-        return self._released.guarantee
-
-    @property
-    def receipt(self) -> Receipt:
-        """What was spent, made before the noise; `discreet.combine` adds receipts up."""
-        return self._released.receipt
-
-    @property
-    def private(self) -> bool:
-        """False if the noise came from a test source."""
-        return self._released.private
+    _layout_type = Layout
 
     @property
     def kernel(self) -> Kernel:
@@ -81,19 +50,9 @@ class Memory:
         return self._released.layout.kernel
 
     @property
-    def heads(self) -> tuple[int, ...]:
-        """Leading axes that queries must have before (m, d); () for one head."""
-        return self._released.layout.heads
-
-    @property
     def scale(self) -> float:
         """Logit = scale·⟨q, k⟩; fixed when the memory was built."""
         return self.kernel.scale
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the state; they do not depend on the number of rows."""
-        return self._released.state.nbytes
 
     @cached_property
     def reader(self) -> Reader:

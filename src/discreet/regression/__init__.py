@@ -1,8 +1,8 @@
 """Regression on private rows: the sums of a memory and their second moments, read by solving.
 
 Follow a row through the files: `building` (the front door) → `layout` (what a row adds) with
-`maps`, `linear`, `rays`, `waves`, `lines_and_waves` and `near_landmarks` (features); sums, noise
-and files are those of `discreet.memory`. A query goes through `fit` → `solution`. `options`,
+`maps`, `lines`, `linear`, `rays`, `waves`, `lines_and_waves` and `near_landmarks` (features); sums,
+noise and files are those of `discreet.memory`. A query goes through `fit` → `solution`. `options`,
 `settings` and `choosing` hold what is public, `card` describes, `registry` says which maps there
 are.
 """

@@ -1,6 +1,6 @@
 """What a regression says about itself, for people and for programs. Public numbers only."""
 
-from discreet.memory.card import Card, protection
+from discreet.memory.card import Card, protection, protection_facts
 from discreet.memory.release import Released
 from discreet.memory.settings import part_sigmas
 from discreet.regression.layout import Moments
@@ -13,18 +13,11 @@ def card_of(released: Released[Moments]) -> Card:
 
 
 def _facts(released: Released[Moments]) -> dict[str, object]:
-    layout, guarantee = released.layout, released.guarantee
+    layout = released.layout
     features = layout.kernel
     sigmas = part_sigmas(layout, released.sigma)
     return {
-        "private": released.private,
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "neighbours": str(guarantee.neighbours),
-        "unit": guarantee.unit,
-        "group_rows": released.group_rows,
-        "scope": guarantee.scope,
-        "mechanism": "rounded Gaussian noise, added once to integer sums",
+        **protection_facts(released),
         "noise_sigma": sigmas[0] * layout.real_unit,
         "moments_sigma": sigmas[1] / features.unit**2 if layout.share else 0.0,
         "noise_multiplier": released.mechanism.sigma,

@@ -7,21 +7,18 @@ from typing import Literal, overload
 
 import numpy as np
 
-from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
-from discreet.accounting import Receipt
 from discreet.memory.asking import ask
 from discreet.memory.card import Card
 from discreet.memory.placed import Placed
-from discreet.memory.release import Released
-from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
+from discreet.memory.readable import Readable
 from discreet.regression.layout import Moments
 from discreet.regression.maps import QueryMap
 from discreet.regression.solution import Solution
 
 
-class LeastSquares:
+class LeastSquares(Readable[Moments]):
     """Private regression: values as a function of keys, from rows that nobody can get out again.
 
     Made by `discreet.least_squares` or `discreet.load`. (ε, δ)-private as `guarantee` says, for any
@@ -32,50 +29,12 @@ class LeastSquares:
     them. Queries longer than the public `key_norm` are clipped to it, as keys are.
     """
 
-    def __init__(self, released: Released[Moments]) -> None:
-        _validate.instance("released", released, Released)
-        _validate.instance("released.layout", released.layout, Moments)
-        self._released = released
-
-    def __repr__(self) -> str:
-        mark = "" if self.private else f" {NOT_PRIVATE}"
-        epsilon = rounded_up(self.guarantee.epsilon)
-        return f"<LeastSquares{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
-
-    @property
-    def released(self) -> Released[Moments]:
-        """The noisy sums and their public settings."""
-        return self._released
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is promised, for the whole release."""
-        return self._released.guarantee
-
-    @property
-    def receipt(self) -> Receipt:
-        """What was spent, made before the noise; `discreet.combine` adds receipts up."""
-        return self._released.receipt
-
-    @property
-    def private(self) -> bool:
-        """False if the noise came from a test source."""
-        return self._released.private
+    _layout_type = Moments
 
     @property
     def features(self) -> QueryMap:
         """The feature map, with its bounds."""
         return self._released.layout.kernel
-
-    @property
-    def heads(self) -> tuple[int, ...]:
-        """Leading axes that queries must have before (m, d); () for one head."""
-        return self._released.layout.heads
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the released sums; they do not depend on the number of rows."""
-        return self._released.nbytes
 
     @cached_property
     def solution(self) -> Solution:

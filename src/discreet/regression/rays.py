@@ -2,62 +2,28 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
 from discreet.kernels.maps import FEATURE_RADIUS, SHRINK
-from discreet.regression.maps import QueryMap
+from discreet.regression.lines import Lines
 
 
 @dataclass(frozen=True)
-class Rays(QueryMap):
+class Rays(Lines):
     """φ(x) = [1; s·x/key_norm]/‖·‖, with s = stretch: r = d + 1, and every row has length one.
 
     Planes through the origin of these features divide rows as straight lines divide x, so classes
     are told apart as by `Linear`; but a row uses the whole of the sensitivity, whatever its own
     length is. Predicted numbers are linear in x only where rows are about equally long.
-
-    Attributes:
-        dim: number of coordinates d.
-        key_norm: bound on ‖x‖₂; public, enforced by clipping.
-        stretch: how much the columns count beside the constant.
     """
 
     kind: ClassVar[str] = "rays"
-
-    dim: int
-    _: KW_ONLY
-    key_norm: float = 1.0
-    stretch: float = 3.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))
-        norm = _validate.real("key_norm", self.key_norm, above=0)
-        object.__setattr__(self, "key_norm", norm)
-        stretch = _validate.real("stretch", self.stretch, at_least=2.0**-8, at_most=2.0**8)
-        object.__setattr__(self, "stretch", stretch)
-
-    @property
-    def features(self) -> int:
-        """A constant, and the columns."""
-        return self.dim + 1
-
-    @property
-    def unit(self) -> float:
-        """Integer features have the length of the radius, but for rounding."""
-        return float(FEATURE_RADIUS)
-
-    @property
-    def entry_bound(self) -> int:
-        """No coordinate exceeds the norm."""
-        return FEATURE_RADIUS
 
     @property
     def least_inner(self) -> int:
@@ -70,11 +36,6 @@ class Rays(QueryMap):
         cosine = (constant**2 - radius**2) / (constant**2 + radius**2)
         slack = 2 * FEATURE_RADIUS * math.sqrt(self.features) + 1
         return min(math.floor(FEATURE_RADIUS**2 * cosine - slack), 0)
-
-    @property
-    def operations(self) -> int:
-        """A square and a product for each column."""
-        return 4 * self.features
 
     @cached_property
     def _constant(self) -> int:
@@ -92,10 +53,6 @@ class Rays(QueryMap):
         out *= factors[:, None]
         np.trunc(out, out=out)
 
-    def query_arrays(self) -> dict[str, NDArray[Any]]:
-        """Nothing but the numbers themselves."""
-        return {}
-
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return φ(q): (heads, m, d), clipped, to (heads, m, d + 1)."""
         xp = namespace(queries)
@@ -107,12 +64,3 @@ class Rays(QueryMap):
     def describe(self) -> str:
         """Return how many columns there are."""
         return f"a constant and {self.dim:,} columns, as rays ({self.features:,} features)"
-
-    def parameters(self) -> dict[str, object]:
-        """Return the numbers that make the same map again."""
-        return {
-            "kind": self.kind,
-            "dim": self.dim,
-            "key_norm": self.key_norm,
-            "stretch": self.stretch,
-        }

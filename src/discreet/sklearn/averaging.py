@@ -57,16 +57,10 @@ def _votes(rows: Rows, terms: Terms, entropy: Entropy | None) -> LeastSquares:
         rows.values,
         groups=rows.groups,
         entropy=entropy,
-        epsilon=terms.epsilon,
-        delta=terms.delta,
-        neighbours=terms.neighbours,
-        key_norm=terms.key_norm,
-        value_norm=terms.value_norm,
         features=terms.features,
         share=0.0,
         centred=False,
-        rows_hint=terms.rows_hint,
-        group_rows=terms.group_rows,
+        **terms.of_any_release,
     )
 
 
@@ -77,16 +71,10 @@ def _means(rows: Rows, terms: Terms, entropy: Entropy | None) -> Memory:
         rows.values,
         groups=rows.groups,
         entropy=entropy,
-        epsilon=terms.epsilon,
-        delta=terms.delta,
-        neighbours=terms.neighbours,
-        key_norm=terms.key_norm,
         query_norm=terms.key_norm,
-        value_norm=terms.value_norm,
-        rows_hint=terms.rows_hint,
         public_rows=None if public is None else on_sphere(public, terms.key_norm),
         goal=Goal.AVERAGE,
-        group_rows=terms.group_rows,
+        **terms.of_any_release,
     )
 
 

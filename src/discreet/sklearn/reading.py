@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from discreet._typing import Array, Floats
 from discreet.memory import Memory
@@ -56,6 +56,20 @@ class Terms:
     ridge: float
     group_rows: float
     classes: int | None
+
+    @property
+    def of_any_release(self) -> dict[str, Any]:
+        """What `discreet.build` and `discreet.least_squares` both take, by name."""
+        names = (
+            "epsilon",
+            "delta",
+            "neighbours",
+            "key_norm",
+            "value_norm",
+            "rows_hint",
+            "group_rows",
+        )
+        return {name: getattr(self, name) for name in names}
 
 
 class Reader(abc.ABC):

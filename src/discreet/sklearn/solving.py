@@ -22,17 +22,11 @@ class Solve(Reader):
             rows.values,
             groups=rows.groups,
             entropy=entropy,
-            epsilon=terms.epsilon,
-            delta=terms.delta,
-            neighbours=terms.neighbours,
-            key_norm=terms.key_norm,
-            value_norm=terms.value_norm,
             features=terms.features,
             ridge=terms.ridge,
             centred=terms.classes is None,
-            rows_hint=terms.rows_hint,
             public_rows=terms.public_rows,
-            group_rows=terms.group_rows,
+            **terms.of_any_release,
         )
 
     def scores(self, release: Release, queries: Floats) -> Floats:
