@@ -91,7 +91,7 @@ class Adder(Generic[AnyLayout_co]):
             _validate.reject("layers", f"{len(tables)} of them", "as many as in the first chunk")
         rows = _same_rows(tables)
         for table, layout in zip(tables, self.settings.layouts, strict=True):
-            wanted = (layout.heads, layout.kernel.dim, layout.value_dim)
+            wanted = (layout.heads, layout.kernel.dim, layout.value_width)
             given = (table.heads, table.key_dim, table.value_dim)
             if given != wanted:
                 _validate.reject("(heads, d, d_v)", given, f"{wanted}, as in the first chunk")
@@ -121,8 +121,8 @@ class Adder(Generic[AnyLayout_co]):
 
         def contribute(index: Index, thread: int) -> Iterator[tuple[int, Sequence[Integers]]]:
             keys, values = table.read(index)
-            features, weights = _features(layout, keys, memory[thread])
-            weighed = _weighed(layout, values, weights)
+            features, weights = table.features(layout, keys, memory[thread])
+            weighed = layout.weighed(features, values, weights)
             yield features.shape[1], layout.contribution(features, weighed)
 
         def take(done: tuple[int, Sequence[Integers]]) -> None:
@@ -169,8 +169,8 @@ class Adder(Generic[AnyLayout_co]):
 
         def contribute(some: Integers, thread: int) -> Iterator[tuple[int, Sequence[Integers]]]:
             keys, values = table.read(some.ravel())
-            features, weights = _features(layout, keys, memory[thread])
-            weighed = _weighed(layout, values, weights)
+            features, weights = table.features(layout, keys, memory[thread])
+            weighed = layout.weighed(features, values, weights)
             both = records.scale_down_both(self.settings, features, weighed, size)
             yield some.size, layout.contribution(*both)
 
@@ -192,8 +192,8 @@ class Adder(Generic[AnyLayout_co]):
             for layer, (table, layout) in enumerate(zip(tables, layouts, strict=True)):
                 for index in _pieces(member, chunk):
                     keys, values = table.read(index)
-                    features, weights = _features(layout, keys, memory[thread])
-                    weighed = _weighed(layout, values, weights)
+                    features, weights = table.features(layout, keys, memory[thread])
+                    weighed = layout.weighed(features, values, weights)
                     _add(self._of_layer(layer, record), layout.contribution(features, weighed))
             yield records.shrink_sums(self.settings, record)
 
@@ -223,16 +223,16 @@ class Adder(Generic[AnyLayout_co]):
             all_keys, grams, weighed = [], [], []
             for table, layout in zip(tables, layouts, strict=True):
                 keys, values = table.read(some.ravel())
-                features, weights = _features(layout, keys, memory[thread])
+                features, weights = table.features(layout, keys, memory[thread])
                 all_keys.append(keys)
                 grams.append(records.gram(features, size))
-                weighed.append(_weighed(layout, values, weights))
+                weighed.append(layout.weighed(features, values, weights))
             scaled = records.scale_down(self.settings, grams, weighed, size)
-            for layer, (layout, keys, values) in enumerate(
-                zip(layouts, all_keys, scaled, strict=True)
+            for layer, (table, layout, keys, values) in enumerate(
+                zip(tables, layouts, all_keys, scaled, strict=True)
             ):
                 if len(layouts) > 1:
-                    features, _ = _features(layout, keys, memory[thread])
+                    features, _ = table.features(layout, keys, memory[thread])
                 yield layer, some.size, layout.contribution(features, values)
 
         def take(done: tuple[int, int, Sequence[Integers]]) -> None:
@@ -290,18 +290,6 @@ def zeros(settings: Settings[RowLayout]) -> list[Integers]:
     """Return the sums over no rows, one array for each part of each layer."""
     shapes = [shape for layout in settings.layouts for shape in layout.shapes]
     return [np.zeros(shape, dtype=np.int64) for shape in shapes]
-
-
-def _features(layout: RowLayout, keys: Floats, memory: Floats) -> tuple[Floats, Floats | None]:
-    """Return the integer features of keys, shape (heads, m, r), and the weights of the rows."""
-    mapped = layout.kernel.key_features(keys, out=memory)
-    features = mapped.features.reshape(layout.head_count, -1, layout.kernel.features)
-    return features, mapped.weights
-
-
-def _weighed(layout: RowLayout, values: Floats, weights: Floats | None) -> Floats:
-    """Return weighed values, shape (heads, m, d_v + 1)."""
-    return layout.weigh(values, weights).reshape(layout.head_count, -1, layout.columns)
 
 
 def _feature_count(layout: RowLayout) -> int:

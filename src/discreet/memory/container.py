@@ -93,7 +93,9 @@ def to_bytes(released: Released[AnyLayout_co], form: Format[AnyLayout_co]) -> by
         "card": _json(form.card(released).to_dict()),
         "checksum": BLANK,
     }
-    blank = safetensors.save(tensors, metadata=metadata)
+    # Of an array in another order it would write the memory, not the numbers.
+    ordered = {name: np.ascontiguousarray(each) for name, each in tensors.items()}
+    blank = safetensors.save(ordered, metadata=metadata)
     found = _CHECKSUM.findall(blank)
     if found != [BLANK.encode()]:
         raise DiscreetError("Expected one place for the checksum in the file's header.")

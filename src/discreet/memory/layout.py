@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from discreet.kernels import Kernel, registry
-from discreet.memory.row_layout import RowLayout
+from discreet.memory.value_layout import ValueLayout
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout(RowLayout):
+class Layout(ValueLayout):
     """Kernel, bounds and lattice of one memory (one layer, with its heads).
 
     Attributes:

@@ -18,6 +18,7 @@ import numpy as np
 from discreet._typing import Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.memory.row_layout import RowLayout
+from discreet.memory.second_moments import SecondMoments
 from discreet.memory.settings import Settings
 
 # ⟨a, a'⟩ ≤ 2^32 times a limb of 16 bits, added up 2^14 times, fits int64.
@@ -91,6 +92,8 @@ def scale_down_both(
         size: rows of each record.
     """
     [layout] = settings.layouts
+    if not isinstance(layout, SecondMoments):
+        raise TypeError("Expected a layout with second moments.")
     moments = layout.part_weights[1] ** 2
     originals = [_by_record(each, size) for each in (features, weighed)]
     scaled = [each.copy() for each in originals]
@@ -99,7 +102,9 @@ def scale_down_both(
     while len(over):
         rows, values = (each[:, over] for each in scaled)
         inner = np.matmul(rows, rows.swapaxes(2, 3)).astype(np.int64)
-        squared = _squared_norms(inner, values) + moments * _squared_grams(inner)
+        cut = layout.coarse(rows)
+        inner_cut = np.matmul(cut, cut.swapaxes(2, 3)).astype(np.int64)
+        squared = _squared_norms(inner, values) + moments * _squared_grams(inner_cut)
         squared = squared / layout.row_bound**2 + 2.0**-46 * settings.head_count * size**2
         excess = np.sqrt(squared / settings.squared_cap)
         factors[over] /= np.where(excess > 1, excess * (1 + 2.0**-12), 1.0)

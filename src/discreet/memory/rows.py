@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
+from discreet.memory.row_layout import RowLayout
 
 Index = slice | Integers
 
@@ -73,6 +74,23 @@ class Table:
         """
         return _rows("keys", self.keys, index), _rows("values", self.values, index)
 
+    def features(
+        self, layout: RowLayout, keys: Floats, memory: Floats
+    ) -> tuple[Floats, Floats | None]:
+        """Return the integer features of keys that were read, and the weights of the rows.
+
+        Args:
+            layout: with the map.
+            keys: of `read`, shape (heads·m, d).
+            memory: for at least heads·m·r numbers, to be used again.
+
+        Returns:
+            Shape (heads, m, r), and (heads·m,), or None if all weights are one.
+        """
+        mapped = layout.kernel.key_features(keys, out=memory)
+        shape = (layout.head_count, -1, layout.kernel.features)
+        return mapped.features.reshape(shape), mapped.weights
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Records:
@@ -89,7 +107,7 @@ class Records:
     @classmethod
     def of(cls, groups: object, rows: int) -> "Records":
         """Return the record that each row belongs to, if there is one for each."""
-        names = _names(groups)
+        names = names_of(groups)
         if len(names) != rows:
             raise InvalidInput("Expected groups to name one record for each row.")
         if isinstance(names, np.ndarray):
@@ -102,7 +120,7 @@ class Records:
         return cls(np.array(codes, dtype=np.int64), list(numbers))
 
 
-def _names(groups: object) -> NDArray[Any] | list[Any]:
+def names_of(groups: object) -> NDArray[Any] | list[Any]:
     """Return a copy of the groups: an array of numbers or fixed texts, or a list of one type."""
     if isinstance(groups, np.ma.MaskedArray):
         raise InvalidInput("Expected groups without a mask: a row without a record has no promise.")

@@ -22,8 +22,9 @@ from discreet.kernels.fourier import FREQUENCIES, random_error
 from discreet.memory.choosing import Request, choose
 from discreet.memory.layout import Layout, default_tau
 from discreet.memory.options import Options
-from discreet.memory.row_layout import AnyLayout_co, RowLayout, check_tau
+from discreet.memory.row_layout import AnyLayout_co, RowLayout
 from discreet.memory.temperature import Goal, Sample, Spread
+from discreet.memory.value_layout import check_tau
 from discreet.noise import Entropy, RoundedGaussian
 from discreet.noise.law import LARGEST_SCALE
 from discreet.privacy import Guarantee, Neighbours, Privacy

@@ -19,7 +19,7 @@ def _facts(released: Released[Moments]) -> dict[str, object]:
     return {
         **protection_facts(released),
         "noise_sigma": sigmas[0] * layout.real_unit,
-        "moments_sigma": sigmas[1] / features.unit**2 if layout.share else 0.0,
+        "moments_sigma": sigmas[1] / layout.moment_unit**2 if layout.share else 0.0,
         "noise_multiplier": released.mechanism.sigma,
         "share": layout.share,
         "ridge": layout.ridge,

@@ -50,7 +50,6 @@ class Request:
         rows: a public number of rows, if there is one.
         multiplier: σ of the noise, in units of a row's contribution.
         public_rows: rows like the keys, if there are any.
-        share: of the squared budget for second moments; None if it was not said.
     """
 
     features: str | QueryMap
@@ -59,7 +58,6 @@ class Request:
     rows: int | None
     multiplier: float
     public_rows: PublicRows | None
-    share: float | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,20 +75,26 @@ class Choice:
     moment: Floats | None
 
 
-def choose(request: Request) -> Choice:
-    """Return features and shares."""
-    features = request.features
-    if isinstance(features, str):
-        features = _made(features, request)
-    elif features.dim != request.dim or features.key_norm != request.key_norm:
-        wanted = f"features for keys of width {request.dim} and norm {request.key_norm:g}"
-        _validate.reject("features", f"{features.dim}, {features.key_norm:g}", wanted)
+def choose(request: Request, share: float | None) -> Choice:
+    """Return features, and the share of second moments: the given one, if any was."""
+    features = choose_features(request)
     public = request.public_rows
     return Choice(
         features=features,
-        share=SHARE if request.share is None else request.share,
+        share=SHARE if share is None else share,
         moment=None if public is None else public_moment(features, public),
     )
+
+
+def choose_features(request: Request) -> QueryMap:
+    """Return the features that were asked for, or those that public numbers recommend."""
+    features = request.features
+    if isinstance(features, str):
+        return _made(features, request)
+    if features.dim != request.dim or features.key_norm != request.key_norm:
+        wanted = f"features for keys of width {request.dim} and norm {request.key_norm:g}"
+        _validate.reject("features", f"{features.dim}, {features.key_norm:g}", wanted)
+    return features
 
 
 def _made(name: str, request: Request) -> QueryMap:

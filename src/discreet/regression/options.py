@@ -6,8 +6,8 @@ from typing import Required, TypedDict
 from discreet import _validate
 from discreet._typing import Array
 from discreet.memory.options import SharedOptions
+from discreet.memory.second_moments import check_share
 from discreet.regression import registry
-from discreet.regression.layout import check_share
 from discreet.regression.maps import QueryMap
 
 

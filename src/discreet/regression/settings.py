@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from discreet import _validate
 from discreet.memory.layout import default_tau
+from discreet.memory.second_moments import drawable
 from discreet.memory.settings import (
     Settings,
     Shape,
@@ -33,9 +34,8 @@ def settle(
         rows=options.rows_hint,
         multiplier=multiplier,
         public_rows=options.public_rows_of(0, 1, dim=shape.key_dim),
-        share=options.share,
     )
-    chosen = choose(request)
+    chosen = choose(request, options.share)
     tau = value_norm / 2 if options.centred else default_tau(value_norm, shape.value_dim)
     layout = Moments(
         kernel=chosen.features,
@@ -50,7 +50,7 @@ def settle(
         moment=chosen.moment,
     )
     return Settings(
-        layouts=(layout,),
+        layouts=(drawable(layout, options.privacy, unit, options.group_rows),),
         privacy=options.privacy,
         unit=unit,
         group_rows=options.group_rows,

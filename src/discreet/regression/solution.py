@@ -61,12 +61,15 @@ class Solution:
     def of(cls, released: Released[Moments]) -> "Solution":
         """Return the solution of a release."""
         layout = released.layout
-        unit = layout.kernel.unit
         sigmas = part_sigmas(layout, released.sigma)
         deviations = [math.sqrt(RoundedGaussian(sigma=sigma).variance) for sigma in sigmas]
         sums_sigma = deviations[0] * layout.real_unit
         sums = np.asarray(released.state.swapaxes(1, 2) * layout.real_unit, dtype=np.float64)
-        noise = deviations[1] / unit**2 if layout.share else sums_sigma / layout.value_norm
+        noise = (
+            deviations[1] / layout.moment_unit**2
+            if layout.share
+            else sums_sigma / layout.value_norm
+        )
         totals = sums[..., -1] / layout.real_tau
         rows = _rows(released, totals)
         own = _own_part(layout, totals, rows, sums_sigma, noise)
@@ -74,7 +77,9 @@ class Solution:
         centred = sums[..., :-1] - totals[..., None] * mean
         moments = np.zeros((layout.head_count, layout.kernel.features, layout.kernel.features))
         if layout.share:
-            moments += own[:, None, None] * layout.matrices(*released.others) / unit**2
+            moments += (
+                own[:, None, None] * layout.matrices(*released.others) / layout.moment_unit**2
+            )
         if not np.all(own == 1):
             moments += ((1 - own) * rows)[:, None, None] * _public_moment(layout)
         ridge = np.maximum(own, _LEAST_RIDGE)[:, None] * _ridge(layout, noise)
