@@ -20,10 +20,11 @@ from discreet.errors import (
 from discreet.privacy import Guarantee, Neighbours, Privacy
 
 if TYPE_CHECKING:
-    from discreet import accounting, kernels, memory, noise, paper, regression, testing
+    from discreet import accounting, kernels, memory, noise, paper, regression, rounds, testing
     from discreet.loading import load
     from discreet.memory import Builder, Memory, build, build_many, combine, plan
     from discreet.regression import LeastSquares, LeastSquaresBuilder, least_squares
+    from discreet.rounds import SoftmaxRegression, softmax_regression
 
 __all__ = [
     "BudgetExceeded",
@@ -40,6 +41,7 @@ __all__ = [
     "NotPrivateWarning",
     "Privacy",
     "PrivacyLeakWarning",
+    "SoftmaxRegression",
     "__version__",
     "accounting",
     "build",
@@ -53,13 +55,16 @@ __all__ = [
     "paper",
     "plan",
     "regression",
+    "rounds",
+    "softmax_regression",
     "testing",
 ]
 
-_ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "regression", "testing")
+_ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "regression", "rounds", "testing")
 _FROM = {
     **dict.fromkeys(("Builder", "Memory", "build", "build_many", "combine", "plan"), "memory"),
     **dict.fromkeys(("LeastSquares", "LeastSquaresBuilder", "least_squares"), "regression"),
+    **dict.fromkeys(("SoftmaxRegression", "softmax_regression"), "rounds"),
     "load": "loading",
 }
 

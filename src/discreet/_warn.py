@@ -1,4 +1,4 @@
-"""Warnings that point at the line of whoever called the library."""
+"""Warnings that point at the line of whoever called the library, and notes on exceptions."""
 
 import sys
 import warnings
@@ -12,3 +12,17 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     warnings.warn(message, category, stacklevel=level + 1)
+
+
+class Note(str):
+    """A sentence that the library adds to an exception on its way out: public numbers only.
+
+    Others add notes, too, and those may quote anything: only these are ever shown.
+    """
+
+    __slots__ = ()
+
+
+def notes(error: BaseException) -> list[Note]:
+    """Return the library's own notes on an exception."""
+    return [each for each in getattr(error, "__notes__", ()) if isinstance(each, Note)]

@@ -1,21 +1,72 @@
-"""Opening a file, whatever was released in it."""
+"""Opening a file, whatever was released in it. A closed list of what there is."""
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 from discreet.memory import Memory, container
+from discreet.memory.container import Format
 from discreet.memory.file import MEMORY
 from discreet.memory.layout import Layout
-from discreet.regression import LeastSquares
+from discreet.memory.release import Released
+from discreet.memory.row_layout import RowLayout
+from discreet.regression import LeastSquares, Moments
 from discreet.regression.file import LEAST_SQUARES
+from discreet.rounds import Rounds, SoftmaxRegression
+from discreet.rounds.file import SOFTMAX_REGRESSION
+
+# Whatever answers from a release.
+Readable = Memory | LeastSquares | SoftmaxRegression
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One kind of release.
+
+    Attributes:
+        layout: that it has.
+        form: of its files.
+        reader: what answers from it.
+    """
+
+    layout: type[RowLayout]
+    form: Format[Any]
+    reader: type[Any]
+
+
+_KINDS = (
+    _Kind(Layout, MEMORY, Memory),
+    _Kind(Moments, LEAST_SQUARES, LeastSquares),
+    _Kind(Rounds, SOFTMAX_REGRESSION, SoftmaxRegression),
+)
+_FORMS = tuple(kind.form for kind in _KINDS)
 
 
 def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 (what it is, the file says)
-    """Return what is in a file: a `Memory`, or a `LeastSquares`.
+    """Return what is in a file: a `Memory`, a `LeastSquares` or a `SoftmaxRegression`.
 
-    (`discreet.memory.load` and `discreet.regression.load` open one kind, and say so to a type
-    checker.) Raises `CorruptRelease` if the file is none, was cut short or altered; warns with
-    `NotPrivateWarning` if it was made with a test source of noise.
+    (`discreet.memory.load`, `discreet.regression.load` and `discreet.rounds.load` open one kind,
+    and say so to a type checker.) Raises `CorruptRelease` if the file is none, was cut short or
+    altered; warns with `NotPrivateWarning` if it was made with a test source of noise.
     """
-    released: Any = container.load(path, MEMORY, LEAST_SQUARES)
-    return Memory(released) if isinstance(released.layout, Layout) else LeastSquares(released)
+    return _read(container.load(path, *_FORMS))
+
+
+def to_bytes(release: Readable) -> bytes:
+    """Return the file of a release."""
+    return container.to_bytes(release.released, _kind(release.released).form)
+
+
+def from_bytes(data: bytes) -> Readable:
+    """Return the release in a file's bytes, or raise `CorruptRelease`."""
+    return _read(container.from_bytes(data, *_FORMS))
+
+
+def _kind(released: Released[Any]) -> _Kind:
+    [kind] = [kind for kind in _KINDS if type(released.layout) is kind.layout]
+    return kind
+
+
+def _read(released: Released[Any]) -> Readable:
+    reader: type[Readable] = _kind(released).reader
+    return reader(released)

@@ -106,6 +106,7 @@ def test_the_top_level_offers_what_it_lists():
         "memory",
         "paper",
         "regression",
+        "rounds",
         "sklearn",
         "tables",
         "testing",

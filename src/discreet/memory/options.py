@@ -50,17 +50,15 @@ class BuildOptions(CommonOptions, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedOptions:
-    """What every builder asks for, whatever is built; checked. `Options` says what each means."""
+class ReleaseOptions:
+    """What every release asks for, whatever is made; checked. `Options` says what each means."""
 
     epsilon: float
     delta: float
     neighbours: str = Neighbours.ADD_REMOVE
     key_norm: PerLayer = 1.0
-    value_norm: PerLayer = 1.0
     rows_hint: int | None = None
     public_rows: Array = field(default=None, repr=False)
-    tau: PerLayer | None = None
     group_rows: float = 1.0
 
     def __post_init__(self) -> None:
@@ -71,10 +69,7 @@ class SharedOptions:
             "public_rows": _public(self.public_rows),
             "group_rows": _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6),
             "key_norm": numbers("key_norm", self.key_norm, NORMS),
-            "value_norm": numbers("value_norm", self.value_norm, NORMS),
         }
-        if self.tau is not None:
-            checked["tau"] = numbers("tau", self.tau, {"above": 0})
         if self.rows_hint is not None:
             checked["rows_hint"] = _validate.whole(
                 "rows_hint", self.rows_hint, at_least=1, at_most=2**40
@@ -129,6 +124,21 @@ class SharedOptions:
                 "published a row of it whole, chosen at random, would keep this promise.",
                 PrivacyLeakWarning,
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedOptions(ReleaseOptions):
+    """What every builder asks for that adds values up. `Options` says what each means."""
+
+    value_norm: PerLayer = 1.0
+    tau: PerLayer | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked = {"value_norm": numbers("value_norm", self.value_norm, NORMS)}
+        if self.tau is not None:
+            checked["tau"] = numbers("tau", self.tau, {"above": 0})
+        self._keep(checked)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +200,7 @@ class Options(SharedOptions):
 
 
 def shows_options(
-    options: type[SharedOptions] = Options,
+    options: type[ReleaseOptions] = Options,
     names: Mapping[str, object] = BuildOptions.__annotations__,
 ) -> Callable[[Function], Function]:
     """Show the options and their defaults in the signature of a function that takes them.

@@ -11,6 +11,31 @@ def unseen(_: int) -> None:
 
 
 @contextmanager
+def passes_bar(passes: int, *, rows: int | None, show: bool) -> Iterator[Callable[[int], Advance]]:
+    """Yield what is told that a pass begins, from 1 on, and returns what to tell of its rows.
+
+    Args:
+        passes: how many there will be.
+        rows: of each pass, if that is known.
+        show: whether to show anything.
+    """
+    if not show:
+        yield lambda _: unseen
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bars:
+        task = bars.add_task("", total=None if rows is None else passes * max(rows, 1))
+
+        def begin(number: int) -> Advance:
+            bars.update(task, description=f"pass {number} of {passes}")
+            return lambda count: bars.advance(task, count)
+
+        yield begin
+
+
+@contextmanager
 def progress_bar(text: str, *, rows: int | None, show: bool) -> Iterator[Advance]:
     """Yield what is to be told how many rows more have been read.
 

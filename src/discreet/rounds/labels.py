@@ -1,0 +1,80 @@
+"""A public list of classes, and the place of each private label in it."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from discreet._typing import Array, Integers
+from discreet.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A public list of classes.
+
+    Attributes:
+        classes: distinct, in order, shape (C,); at least two.
+    """
+
+    classes: Array
+
+    @classmethod
+    def of(cls, labels: Array, *, distinct: bool) -> Self:
+        """Return the classes among some labels; `distinct` if each must be there once."""
+        given = np.asarray(labels)
+        if given.ndim != 1:
+            raise InvalidInput("Expected classes to be a list of labels.")
+        found = _sorted(given)[0]
+        if distinct and len(found) != given.size:
+            raise InvalidInput("Expected classes to be distinct labels.")
+        if len(found) < 2:
+            raise InvalidInput("Expected at least two classes: with one class nothing is learnt.")
+        return cls(found)
+
+    @property
+    def count(self) -> int:
+        """The number of classes C."""
+        return len(self.classes)
+
+    def places(self, labels: Array) -> Integers:
+        """Return the place of each label among the classes, shape (n,)."""
+        present, inverse = _sorted(labels)
+        known = {label: place for place, label in enumerate(self.classes.tolist())}
+        try:
+            places = [known.get(label, -1) for label in present.tolist()]
+        except TypeError:  # of labels that are no numbers and no texts
+            places = [-1]
+        if -1 in places:
+            raise InvalidInput("Expected every label to be one of classes.")
+        return np.asarray(places, dtype=np.int64)[inverse]
+
+
+def _sorted(labels: Array) -> tuple[Array, Integers]:
+    """Return distinct labels in order, and which of them each is."""
+    try:
+        return np.unique(labels, return_inverse=True)
+    except Exception:  # noqa: BLE001 (numbers and texts, or objects that may say anything)
+        raise InvalidInput(
+            "Expected labels to be of one kind: all numbers, or all texts."
+        ) from None
+
+
+def check_classes(classes: tuple[Any, ...]) -> None:
+    """Raise `InvalidInput` unless these are classes in order that a file gives back as they are."""
+    for each in classes:
+        number = type(each) in (bool, int, float) and math.isfinite(each)
+        if not number and not (type(each) is str and _is_utf8(each)):
+            raise InvalidInput("Expected classes to be finite numbers, or texts.")
+    found = Labels.of(np.asarray(classes), distinct=True).classes.tolist()
+    if found != list(classes) or [*map(type, found)] != [*map(type, classes)]:
+        raise InvalidInput("Expected classes to be of one kind, in order.")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

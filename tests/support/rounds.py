@@ -1,0 +1,65 @@
+"""Rounds of classification for tests: settings of one release, and exact sums of rows."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from discreet.memory import Settings, Table, Unit
+from discreet.memory.adder import Adder
+from discreet.privacy import Neighbours, Privacy
+from discreet.rounds import Rounds
+from discreet.rounds.judging import Judged
+from discreet.rounds.layout import Weights
+from discreet.rounds.settings import first_round, judgement, later_round
+
+CLIP, ROUNDS, MOMENTS, JUDGING = 0.3, 16, 0.03, 0.03
+
+
+def rounds_of(kernel, classes=2, **changes):
+    """What all rounds share."""
+    options = {"clip": CLIP, "resolution": 18, "rounds": ROUNDS}
+    options |= {"moments": MOMENTS, "judging": JUDGING}
+    return Rounds(kernel=kernel, classes=tuple(range(classes)), **options | changes)
+
+
+def settings_of(
+    layout, neighbours=Neighbours.ADD_REMOVE, unit=Unit.ROW, group_rows=1.0, epsilon=1.0
+):
+    """Settings of a whole classifier."""
+    return Settings(
+        layouts=(layout,),
+        privacy=Privacy(epsilon, 1e-6, neighbours),
+        unit=unit,
+        group_rows=group_rows,
+    )
+
+
+def round_of(settings, weights=None, coarseness=0):
+    """Settings of the first round, or of one with this W: an array of shape (r, C)."""
+    if weights is not None:
+        return later_round(settings, Weights.of(weights))
+    first = first_round(settings)
+    if coarseness:
+        first = replace(first, layouts=(settings.layouts[0].first(coarseness),))
+    return first
+
+
+def exact_sums(settings, keys, labels, groups=None):
+    """The exact sums of one round over rows."""
+    adder = Adder(settings)
+    adder.add([Table(keys, np.asarray(labels)[:, None])], groups=groups)
+    return adder.sums
+
+
+def judged_table(table, layout, weights):
+    """What is added up of rows after the last round, with this W: an array of shape (r, C)."""
+    return Judged(table.keys, table.values, table, layout.at(Weights.of(weights)))
+
+
+def judged_sums(settings, weights, keys, labels, groups=None):
+    """The exact sums of the last release over rows, with this W."""
+    [layout] = settings.layouts
+    adder = Adder(judgement(settings))
+    table = Table(keys, np.asarray(labels)[:, None])
+    adder.add([judged_table(table, layout, weights)], groups=groups)
+    return adder.sums
