@@ -9,11 +9,11 @@ from discreet.memory import Memory, build
 from discreet.memory.temperature import Goal
 from discreet.noise import Entropy
 from discreet.regression import LeastSquares, least_squares
-from discreet.sklearn.reading import Reader, Release, Rows, Terms
+from discreet.sklearn.reading import NumberReader, Release, Rows, Terms
 from discreet.sklearn.sphere import on_sphere
 
 
-class Average(Reader):
+class Average(NumberReader):
     """Weights that fall with the distance of a row: for few rows, and for small ε.
 
     Classes are voted for by sums alone: e^(-scale·‖q - k‖²/2) over all rows, least squares without

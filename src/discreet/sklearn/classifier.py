@@ -41,20 +41,20 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             with 0 what cannot be negative (amounts, counts, intensities): such columns are taken to
             be skewed.
         rows_hint: a public, rounded number of rows. Under "replace" the number itself is public.
-        reader: "average" (votes of near rows: few rows, small ε), "least_squares" (many rows), or
-            "auto", which chooses by public numbers.
-        features: of least squares: "linear", "rays", "waves", "lines_and_waves",
+        reader: "rounds" (learns in several passes over the rows), "least_squares" (one pass),
+            "average" (votes of near rows), or "auto", which is rounds.
+        features: of rounds and least squares: "linear", "rays", "waves", "lines_and_waves",
             "near_landmarks", a map of `discreet.regression`, or "auto": lines for columns with
-            ranges of their own (bent, if they are few, and rows many), else curves.
+            ranges of their own (bent, if rows are many) and for wide embeddings, else curves.
         neighbours: "add_remove" (the number of rows is private, too) or "replace".
-        public_rows: rows like X, in the same units, that anybody may see; at least eight. They
-            become part of the release.
+        public_rows: rows like X, in the same units, that anybody may see; at least eight. Of
+            pictures and embeddings rounds make landmarks, which become part of the release.
         group_rows: with `groups`, the influence of a record, in rows.
         entropy: where the noise comes from; None for the operating system. Clones share it, and
             pickles leave it out.
 
     Attributes:
-        release_: a `discreet.Memory` or a `discreet.LeastSquares`.
+        release_: a `discreet.SoftmaxRegression` or a `discreet.LeastSquares`.
         card_: its card.
         guarantee_: its guarantee.
         receipt_: what was spent.
@@ -66,6 +66,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     """
 
     classes_: Array
+
+    _readers = readers.READERS
 
     def __init__(
         self,
@@ -121,7 +123,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def decision_function(self, X: Array) -> Floats:
         """Return scores, shape (m, C); for two classes those of the second, shape (m,).
 
-        With least squares: about the probability of a class, less 1/C. With averages: by how much
+        With rounds: logits. With least squares: about the probability of a class, less 1/C. With
+        averages: by how much
         the class weighs more near the row than it does everywhere, in public units, so that
         frequent classes do not win by frequency. For two classes, the difference of the two.
         """
@@ -129,16 +132,15 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Array) -> Floats:
-        """Return something like probabilities, shape (m, C): rows sum to one.
+        """Return probabilities, shape (m, C): rows sum to one.
 
-        max(score + 1/C, 0), divided by the sum over classes: a public function of the scores, that
-        never reverses their order. Close to probabilities with least squares; with averages only
-        the order means something.
+        With rounds: the softmax of the scores. With the other readers: max(score + 1/C, 0), divided
+        by the sum over classes, a public function of the scores that never reverses their order.
+        That is close to probabilities with least squares; with averages only the order means
+        something.
         """
-        scores = self._scores(X)
-        # Scores have mean zero, so the largest is at least 1/C.
-        positive = np.maximum(scores + 1 / len(self.classes_), 0.0)
-        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+        queries = self._queries(X)
+        return self._reading.probabilities(self.release_, queries)
 
     def predict(self, X: Array) -> Array:
         """Return the class with the largest score for each row, shape (m,)."""

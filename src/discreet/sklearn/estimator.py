@@ -57,6 +57,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     n_features_in_: int
     _columns: Columns | Embeddings
 
+    # Those that there are for such targets.
+    _readers: ClassVar[tuple[Reader, ...]]
+
     # How scikit-learn is to check targets.
     _target_checks: ClassVar[dict[str, bool]] = {}
 
@@ -87,15 +90,14 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         has to be taken from the rows.
         """
         _refuse(unsupported)
-        readers.check(self.reader, self.features)
+        readers.check(self.reader, self.features, self._readers)
         rows, given = self._checked(X, y)
         leaks: list[Leak] = []
         columns = self._columns_of(rows, leaks)
         targets = self._targets_of(given, leaks)
         terms, reader = self._terms(columns, targets, len(rows), groups, leaks)
-        values = targets.values(given)
         warn_of(leaks)
-        private = Rows(columns.keys(rows), values, None if groups is None else np.asarray(groups))
+        private = Rows(columns.keys(rows), given, targets, groups)
         release = reader.release(private, terms, self.entropy)
         self._columns, self.release_, self.reader_ = columns, release, reader.name
         self.leaks_ = tuple(leak.argument for leak in leaks)
@@ -104,6 +106,8 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
 
     def _checked(self, X: Array, y: Array) -> tuple[Floats, Array]:
         """Return rows and targets as arrays. Messages may name shapes and columns, no numbers."""
+        if isinstance(y, np.ma.MaskedArray):
+            raise InvalidInput("Expected targets without a mask.")
         try:
             rows, targets = validate_data(self, X, y, dtype=_PRECISIONS, **self._target_checks)
         except ValueError as error:

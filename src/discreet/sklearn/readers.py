@@ -5,6 +5,7 @@ units of what one row can change. At ε = 1 and δ = 1e-5, σ is 3.7.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet import _validate
@@ -12,48 +13,50 @@ from discreet.memory.settings import crude_multiplier
 from discreet.privacy import Privacy
 from discreet.regression import LinesAndWaves, NearLandmarks, QueryMap, Rays, Waves
 from discreet.regression.choosing import BENDING_WAVES, WIDE, waves_for
+from discreet.rounds.choosing import STRETCH, waves_count
 from discreet.sklearn.averaging import Average
 from discreet.sklearn.columns import Columns, Embeddings
-from discreet.sklearn.reading import Reader
+from discreet.sklearn.learning import Rounds
+from discreet.sklearn.reading import NumberReader, Reader
 from discreet.sklearn.solving import Solve
 
 AUTO = "auto"
 
-READERS: tuple[Reader, ...] = (Average(), Solve())
-
-# Votes need no second moments, which few rows do not pay for: up to so many rows for each class and
-# unit of noise. (Two classes are one straight line apart, and that is cheap.)
-_FEW_OF_A_CLASS = 40
+NUMBER_READERS: tuple[NumberReader, ...] = (Average(), Solve())
+READERS: tuple[Reader, ...] = (Rounds(), *NUMBER_READERS)
 
 # So few columns can be bent, if there are so many rows for each unit of noise.
 _FEW_COLUMNS, _ENOUGH_TO_BEND = 16, 1_340
 
-# How far waves reach, for columns in their ranges: for least squares, and for votes.
-_SCALE, _VOTES_SCALE = 6.0, 7.0
+# Planes between classes can be bent, too, by so many waves, from so many rows on for each unit of
+# noise: with fewer, waves are noise.
+_CURVES, _ENOUGH_FOR_CURVES = 256, 300
+
+# How far waves reach, for columns in their ranges: for rounds, for least squares, and for votes.
+_ROUNDS_SCALE, _SCALE, _VOTES_SCALE = 5.0, 6.0, 7.0
 
 # Votes among embeddings in so many dimensions; softer in more, where rows are further apart.
 _SHARPEST, _DIRECTIONS = 6.0, 64
 
-# How much columns count beside the constant of rays: classes need nothing but the side of a plane,
-# numbers lines that are nearly straight.
-_STRETCH_OF_CLASSES, _STRETCH_OF_NUMBERS = 8.0, 3.0
+# How much columns count beside the constant of rays, for numbers: lines that are nearly straight.
+_STRETCH_OF_NUMBERS = 3.0
 
 # λ: what counts of classes is which is largest, so less is shrunk. Embeddings have much in common.
 _RIDGE_OF_CLASSES, _RIDGE = 0.3, 0.5
 
 
-def named(name: object) -> Reader:
+def named(name: object, among: Sequence[Reader] = READERS) -> Reader:
     """Return the reader of that name, or raise `InvalidInput`."""
-    for reader in READERS:
+    for reader in among:
         if reader.name == name:
             return reader
-    names = [AUTO, *(reader.name for reader in READERS)]
+    names = [AUTO, *(reader.name for reader in among)]
     return _validate.reject_argument("reader", name, f"one of {names}")
 
 
-def check(reader: object, features: object) -> None:
+def check(reader: object, features: object, among: Sequence[Reader]) -> None:
     """Raise `InvalidInput` unless there is such a reader, and it has use for such features."""
-    if reader != AUTO and named(reader).name == Average.name and not _left_open(features):
+    if reader != AUTO and named(reader, among).name == Average.name and not _left_open(features):
         _validate.reject_argument(
             "features", features, "'auto': an average has features of its own"
         )
@@ -65,7 +68,7 @@ class Recipe:
 
     Attributes:
         reader: how to release and to answer.
-        features: of least squares or votes.
+        features: of rounds, least squares or votes.
         ridge: how much least squares shrinks.
     """
 
@@ -80,7 +83,7 @@ class Situation:
 
     Attributes:
         reader: a name, or "auto".
-        features: as the caller gave them: who names features wants least squares.
+        features: as the caller gave them.
         columns: how rows become keys.
         width: of keys.
         classes: how many there are; None for regression.
@@ -101,7 +104,9 @@ class Situation:
     @property
     def needs_rows(self) -> bool:
         """Whether a number of rows is needed to choose, or by what is chosen."""
-        return self.reader == Average.name or (self._pictures and _left_open(self.features))
+        if self.reader == Solve.name:
+            return self._pictures and _left_open(self.features)
+        return self.reader == Average.name
 
     @property
     def _pictures(self) -> bool:
@@ -124,31 +129,37 @@ class Situation:
             rows: a public number of rows, if it is needed.
         """
         noise = crude_multiplier(self.privacy, 1, self.group_rows)
-        seen = 0.0 if rows is None else rows / noise
         name = self.reader
         if name == AUTO:
-            name = Average.name if self._is_voted(seen) else Solve.name
+            name = Solve.name if self.classes is None else Rounds.name
         if name == Average.name:
             return Recipe(reader=named(name), features=self._for_votes(rows, noise), ridge=_RIDGE)
         features = self.features
         if _left_open(features):
-            features = self._to_solve(rows, noise)
+            find = self._to_solve if name == Solve.name else self._to_learn
+            features = find(rows, noise)
         smooth = self.classes is None or self._embedded
         ridge = _RIDGE if smooth else _RIDGE_OF_CLASSES
         return Recipe(reader=named(name), features=features, ridge=ridge)
-
-    def _is_voted(self, seen: float) -> bool:
-        """Return whether votes are better than least squares, for so many rows over noise."""
-        if not self._pictures or self.has_public_rows or not _left_open(self.features):
-            return False
-        classes = self.classes or 0
-        return classes >= 3 and seen <= _FEW_OF_A_CLASS * classes
 
     def _for_votes(self, rows: int | None, noise: float) -> QueryMap:
         scale = _VOTES_SCALE
         if self._embedded:
             scale = _SHARPEST * min(1.0, math.sqrt(_DIRECTIONS / self.width))
         return self._waves(waves_for(rows, noise), scale)
+
+    def _to_learn(self, rows: int | None, noise: float) -> str | QueryMap:
+        """Return features for rounds: planes between classes, and curves in pictures."""
+        if self.has_public_rows and not self._quantities:
+            return NearLandmarks.kind
+        if self._pictures:
+            return self._waves(waves_count(rows, noise), _ROUNDS_SCALE)
+        if self._embedded:
+            return AUTO
+        planes = Rays(self.width, key_norm=self.columns.norm, stretch=STRETCH)
+        if rows is None or rows / noise < _ENOUGH_FOR_CURVES:
+            return planes
+        return LinesAndWaves(planes, self._waves(_CURVES, _ROUNDS_SCALE), portion=0.5)
 
     def _to_solve(self, rows: int | None, noise: float) -> str | QueryMap:
         if self.has_public_rows and not self._quantities:
@@ -158,7 +169,7 @@ class Situation:
             return self._waves(waves_for(rows, noise), _SCALE)
         if self._embedded and self.width < WIDE:
             return Waves.kind
-        stretch = _STRETCH_OF_NUMBERS if self.classes is None else _STRETCH_OF_CLASSES
+        stretch = _STRETCH_OF_NUMBERS if self.classes is None else STRETCH
         lines = Rays(self.width, key_norm=norm, stretch=stretch)
         seen = 0.0 if rows is None else rows / noise
         if self._embedded or self.width > _FEW_COLUMNS or seen < _ENOUGH_TO_BEND:

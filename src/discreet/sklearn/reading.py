@@ -4,32 +4,42 @@ import abc
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from discreet._typing import Array, Floats
-from discreet.memory import Memory
-from discreet.noise import Entropy
-from discreet.regression import LeastSquares, QueryMap
+import numpy as np
 
-Release = Memory | LeastSquares
+from discreet._typing import Array, Floats
+from discreet.loading import Readable
+from discreet.noise import Entropy
+from discreet.regression import QueryMap
+from discreet.sklearn.targets import Labels, Targets
+
+Release = Readable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Keys, values and the record of each row. PRIVATE.
+    """Keys, targets and the record of each row. PRIVATE.
 
     Attributes:
         keys: shape (n, d).
-        values: shape (n, k).
+        given: labels or numbers, as they were given, shape (n,) or (n, k).
+        targets: how these become values. Public.
         groups: shape (n,); None if each row is its own record.
     """
 
     keys: Floats
-    values: Floats
+    given: Array
+    targets: Labels | Targets
     groups: Array
+
+    @property
+    def values(self) -> Floats:
+        """Targets as values of a known length, shape (n, k)."""
+        return self.targets.values(self.given)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The public terms of a release: `discreet.build` and `discreet.least_squares` check them.
+    """The public terms of a release: whoever makes it checks them.
 
     Attributes:
         epsilon: of the guarantee.
@@ -58,18 +68,15 @@ class Terms:
     classes: int | None
 
     @property
+    def of_any_classifier(self) -> dict[str, Any]:
+        """What `discreet.softmax_regression` takes, too, by name."""
+        names = ("epsilon", "delta", "neighbours", "key_norm", "rows_hint", "group_rows")
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def of_any_release(self) -> dict[str, Any]:
         """What `discreet.build` and `discreet.least_squares` both take, by name."""
-        names = (
-            "epsilon",
-            "delta",
-            "neighbours",
-            "key_norm",
-            "value_norm",
-            "rows_hint",
-            "group_rows",
-        )
-        return {name: getattr(self, name) for name in names}
+        return {**self.of_any_classifier, "value_norm": self.value_norm}
 
 
 class Reader(abc.ABC):
@@ -84,6 +91,22 @@ class Reader(abc.ABC):
     @abc.abstractmethod
     def scores(self, release: Release, queries: Floats) -> Floats:
         """Return how much speaks for each class, around zero: queries (m, d) to (m, C)."""
+
+    def probabilities(self, release: Release, queries: Floats) -> Floats:
+        """Return something like probabilities, shape (m, C): rows sum to one.
+
+        max(score + 1/C, 0), divided by the sum over classes: a public function of the scores, that
+        never reverses their order.
+        """
+        scores = self.scores(release, queries)
+        scores -= scores.mean(axis=1, keepdims=True)
+        # Scores have mean zero, so the largest is at least 1/C.
+        positive = np.maximum(scores + 1 / scores.shape[1], 0.0)
+        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+
+
+class NumberReader(Reader):
+    """A reader that predicts numbers, too."""
 
     @abc.abstractmethod
     def numbers(self, release: Release, queries: Floats) -> Floats:

@@ -14,6 +14,7 @@ from discreet.sklearn.columns import ROOT_FOR_NUMBERS, Columns
 from discreet.sklearn.estimator import PrivateEstimator
 from discreet.sklearn.leaks import Leak
 from discreet.sklearn.ranges import Ranges
+from discreet.sklearn.reading import NumberReader
 from discreet.sklearn.targets import Labels, Targets
 
 
@@ -46,6 +47,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
 
     _target_checks: ClassVar[dict[str, bool]] = {"multi_output": True, "y_numeric": True}
     _targets: Targets
+
+    _readers = readers.NUMBER_READERS
 
     def __init__(
         self,
@@ -109,10 +112,11 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
                 and what the reader cannot express, is not in it.
         """
         queries = self._queries(X)
-        predicted = self._targets.numbers(self._reading.numbers(self.release_, queries))
+        reading = cast("NumberReader", self._reading)
+        predicted = self._targets.numbers(reading.numbers(self.release_, queries))
         if not return_std:
             return predicted
-        return predicted, self._targets.lengths(self._reading.noise(self.release_, queries))
+        return predicted, self._targets.lengths(reading.noise(self.release_, queries))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -7,10 +7,10 @@ import numpy as np
 from discreet._typing import Floats
 from discreet.noise import Entropy
 from discreet.regression import LeastSquares, least_squares
-from discreet.sklearn.reading import Reader, Release, Rows, Terms
+from discreet.sklearn.reading import NumberReader, Release, Rows, Terms
 
 
-class Solve(Reader):
+class Solve(NumberReader):
     """Least squares: for many rows, and for straight lines."""
 
     name: ClassVar[str] = "least_squares"

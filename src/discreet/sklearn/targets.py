@@ -5,35 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet._typing import Array, Floats, Integers
-from discreet.errors import InvalidInput
+from discreet import rounds
+from discreet._typing import Array, Floats
 from discreet.sklearn.ranges import Ranges
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """A public list of classes.
-
-    Attributes:
-        classes: distinct, in order, shape (C,); at least two.
-    """
-
-    classes: Array
-
-    @classmethod
-    def of(cls, labels: Array, *, distinct: bool) -> "Labels":
-        """Return the classes among some labels; `distinct` if each must be there once."""
-        found = _sorted(np.asarray(labels))[0]
-        if distinct and len(found) != np.size(labels):
-            raise InvalidInput("Expected classes to be distinct labels.")
-        if len(found) < 2:
-            raise InvalidInput("Expected at least two classes: with one class nothing is learnt.")
-        return cls(found)
-
-    @property
-    def count(self) -> int:
-        """The number of classes C."""
-        return len(self.classes)
+class Labels(rounds.Labels):
+    """A public list of classes, as values."""
 
     @property
     def norm(self) -> float:
@@ -43,17 +21,8 @@ class Labels:
     def values(self, labels: Array) -> Floats:
         """Return each label (n,) as e_c - 1/C, shape (n, C): one for its class, less the mean."""
         values = np.full((len(labels), self.count), -1 / self.count)
-        values[np.arange(len(labels)), self._places(labels)] += 1
+        values[np.arange(len(labels)), self.places(labels)] += 1
         return values
-
-    def _places(self, labels: Array) -> Integers:
-        """Return the place of each label among the classes, shape (n,)."""
-        present, inverse = _sorted(labels)
-        known = {label: place for place, label in enumerate(self.classes.tolist())}
-        places = [known.get(label, -1) for label in present.tolist()]
-        if -1 in places:
-            raise InvalidInput("Expected every label of y to be one of classes.")
-        return np.asarray(places, dtype=np.int64)[inverse]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +58,3 @@ class Targets:
 
     def _shaped(self, numbers: Floats) -> Floats:
         return numbers[:, 0] if self.single else numbers
-
-
-def _sorted(labels: Array) -> tuple[Array, Integers]:
-    """Return distinct labels in order, and which of them each is."""
-    try:
-        return np.unique(labels, return_inverse=True)
-    except TypeError:  # numbers and texts, or none of both
-        raise InvalidInput(
-            "Expected labels to be of one kind: all numbers, or all texts."
-        ) from None

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
 from discreet.regression import LeastSquares, Linear
+from discreet.rounds import SoftmaxRegression
 from discreet.sklearn import PrivateClassifier
 from discreet.testing import Seeded, Silent
 
@@ -48,11 +49,25 @@ def test_digits(reader, share, least):
     assert not hasattr(model, "feature_names_in_")
 
 
-def test_auto_takes_the_average_for_few_rows_of_many_classes():
-    few = PrivateClassifier(1, 1e-5, **{**PUBLIC, "rows_hint": 900}).fit(DIGITS, NUMERALS)
-    assert few.reader_ == "average"
-    many = PrivateClassifier(1, 1e-5, **PUBLIC).fit(DIGITS, NUMERALS)
-    assert many.reader_ == "least_squares"
+def test_classes_are_learnt_in_rounds_unless_another_reader_is_named():
+    model = PrivateClassifier(1, 1e-5, **PUBLIC).fit(DIGITS, NUMERALS)
+    assert model.reader_ == "rounds"
+    assert isinstance(model.release_, SoftmaxRegression)
+    assert model.release_.classes.tolist() == list(range(10))
+    for reader in ("average", "least_squares"):
+        other = PrivateClassifier(1, 1e-5, reader=reader, **PUBLIC).fit(DIGITS, NUMERALS)
+        assert other.reader_ == reader
+        assert isinstance(other.release_, LeastSquares)
+
+
+def test_rounds_give_the_probabilities_of_their_release():
+    model = PrivateClassifier(4, 1e-5, **PUBLIC).fit(DIGITS, NUMERALS)
+    found = model.predict_proba(DIGITS)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert np.array_equal(model.classes_[found.argmax(axis=1)], model.predict(DIGITS))
+    # About as sure as it is right.
+    right = np.mean(model.predict(DIGITS) == NUMERALS)
+    assert abs(found.max(axis=1).mean() - right) < 0.1
 
 
 def test_classes_are_in_order_and_predictions_are_of_their_kind():

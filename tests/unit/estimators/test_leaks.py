@@ -41,7 +41,7 @@ def test_whoever_says_all_is_not_warned():
 )
 def test_each_thing_that_is_missing_is_named_with_its_remedy(missing, taken, remedy):
     public = {name: value for name, value in PUBLIC.items() if name != missing}
-    estimator = PrivateClassifier(1, 1e-5, **public)
+    estimator = PrivateClassifier(1, 1e-5, reader="least_squares", **public)
     [(category, message, filename)] = caught(estimator, LABELS)
     assert category is PrivacyLeakWarning
     assert taken in message
@@ -77,7 +77,7 @@ def test_bounds_from_the_data_are_those_of_the_data():
 
 
 def test_the_number_of_rows_is_rounded_and_under_replace_public():
-    public = {"bounds": (0, 9), "classes": [0, 1, 2]}
+    public = {"bounds": (0, 9), "classes": [0, 1, 2], "reader": "least_squares"}
     estimator = PrivateClassifier(1, 1e-5, **public)
     caught(estimator, LABELS)
     assert estimator.release_.released.rows_hint == 200
@@ -88,6 +88,13 @@ def test_the_number_of_rows_is_rounded_and_under_replace_public():
     [(_, message, _)] = caught(replaced, LABELS, groups=np.arange(230) // 2)
     assert "number of rows" in message
     assert replaced.release_.released.rows_hint == 200
+
+
+def test_rounds_do_not_have_to_know_how_many_rows_there_are():
+    estimator = PrivateClassifier(1, 1e-5, bounds=(0, 9), classes=[0, 1, 2])
+    assert caught(estimator, LABELS) == []
+    assert estimator.reader_ == "rounds"
+    assert estimator.release_.released.rows_hint is None
 
 
 def test_nothing_is_released_if_a_warning_is_an_error():

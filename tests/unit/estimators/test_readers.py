@@ -39,18 +39,15 @@ def situation(**change):
 @pytest.mark.parametrize(
     ("rows", "change", "name"),
     [
-        (1450, {}, "average"),
-        (1550, {}, "least_squares"),
-        (2500, {"privacy": Privacy(0.5, 1e-5, Neighbours.ADD_REMOVE)}, "average"),
-        (2500, {"privacy": Privacy(1.0, 1e-5, Neighbours.REPLACE)}, "average"),
-        (2500, {"group_rows": 2.0}, "average"),
-        (400, {"classes": 3}, "average"),
-        (100, {"columns": QUANTITIES}, "least_squares"),
-        (100, {"columns": EMBEDDINGS}, "least_squares"),
-        (100, {"features": "waves"}, "least_squares"),
-        (100, {"has_public_rows": True}, "least_squares"),
-        (100, {"classes": 2}, "least_squares"),
+        (1_450, {}, "rounds"),
+        (None, {}, "rounds"),
+        (100, {"columns": QUANTITIES}, "rounds"),
+        (100, {"columns": EMBEDDINGS}, "rounds"),
+        (100, {"features": "waves"}, "rounds"),
+        (100, {"has_public_rows": True}, "rounds"),
+        (100, {"classes": 2}, "rounds"),
         (100, {"classes": None}, "least_squares"),
+        (100, {"classes": None, "columns": EMBEDDINGS}, "least_squares"),
     ],
 )
 def test_the_rule(rows, change, name):
@@ -62,13 +59,14 @@ def test_the_rule(rows, change, name):
 @pytest.mark.parametrize(
     ("change", "needed"),
     [
-        ({}, True),
-        ({"classes": 2}, True),
+        ({}, False),
         ({"columns": QUANTITIES}, False),
-        ({"columns": EMBEDDINGS}, False),
-        ({"features": "waves"}, False),
         ({"classes": None}, False),
         ({"reader": "least_squares"}, True),
+        ({"reader": "least_squares", "classes": 2}, True),
+        ({"reader": "least_squares", "columns": QUANTITIES}, False),
+        ({"reader": "least_squares", "columns": EMBEDDINGS}, False),
+        ({"reader": "least_squares", "features": "waves"}, False),
         ({"reader": "average", "columns": QUANTITIES, "classes": None}, True),
     ],
 )
@@ -89,7 +87,8 @@ def test_a_number_of_rows_is_asked_for_only_where_it_is_used(change, needed):
         (50_000, {"columns": EMBEDDINGS, "classes": None}, Rays),
     ],
 )
-def test_features_follow_the_columns(rows, change, kind):
+def test_features_of_least_squares_follow_the_columns(rows, change, kind):
+    change = {"reader": "least_squares", **change}
     features = situation(**change).choose(rows).features
     assert type(features) is kind
     assert features.key_norm == situation(**change).columns.norm
@@ -97,14 +96,38 @@ def test_features_follow_the_columns(rows, change, kind):
     assert situation(**change, features=own).choose(rows).features is own
 
 
+@pytest.mark.parametrize(
+    ("rows", "change", "kind"),
+    [
+        (50_000, {}, Waves),
+        (None, {}, Waves),
+        (50_000, {"columns": QUANTITIES}, LinesAndWaves),
+        (1_000, {"columns": QUANTITIES}, Rays),
+        (None, {"columns": QUANTITIES}, Rays),
+    ],
+)
+def test_features_of_rounds_follow_the_columns(rows, change, kind):
+    features = situation(**change).choose(rows).features
+    assert type(features) is kind
+    assert features.key_norm == situation(**change).columns.norm
+    own = Linear(2)
+    assert situation(**change, features=own).choose(rows).features is own
+
+
+def test_of_embeddings_the_classifier_itself_knows_what_to_make():
+    for width in (8, 384):
+        assert situation(columns=EMBEDDINGS, width=width).choose(5_000).features == "auto"
+
+
 def test_features_that_public_rows_make():
     for columns in (PICTURES, EMBEDDINGS):
         chosen = situation(columns=columns, has_public_rows=True).choose(5_000)
         assert chosen.features == "near_landmarks"
-    # Quantities stay what they are: public rows tell their second moments.
-    chosen = situation(columns=QUANTITIES, has_public_rows=True).choose(3_000)
+    # Quantities stay what they are: to least squares public rows tell their second moments.
+    solved = {"reader": "least_squares"}
+    chosen = situation(columns=QUANTITIES, has_public_rows=True, **solved).choose(3_000)
     assert type(chosen.features) is Rays
-    assert situation(columns=EMBEDDINGS, width=8).choose(5_000).features == "waves"
+    assert situation(columns=EMBEDDINGS, width=8, **solved).choose(5_000).features == "waves"
 
 
 def test_more_rows_have_more_waves_and_classes_are_shrunk_less():
@@ -114,12 +137,16 @@ def test_more_rows_have_more_waves_and_classes_are_shrunk_less():
 
 
 def test_what_there_is_not_is_refused():
-    with pytest.raises(InvalidInput, match=r"reader='rank'.*average.*least_squares"):
-        readers.check("rank", "auto")
+    every, of_numbers = readers.READERS, readers.NUMBER_READERS
+    with pytest.raises(InvalidInput, match=r"reader='rank'.*rounds.*average.*least_squares"):
+        readers.check("rank", "auto", every)
+    with pytest.raises(InvalidInput, match=r"reader='rounds'.*average.*least_squares"):
+        readers.check("rounds", "auto", of_numbers)
     with pytest.raises(InvalidInput, match=r"features='linear'.*'auto'"):
-        readers.check("average", "linear")
-    readers.check("least_squares", "linear")
-    readers.check("auto", Linear(2))
+        readers.check("average", "linear", every)
+    readers.check("rounds", "linear", every)
+    readers.check("least_squares", "linear", of_numbers)
+    readers.check("auto", Linear(2), every)
 
 
 def test_a_release_of_another_reader_is_refused():
