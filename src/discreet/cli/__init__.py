@@ -2,8 +2,9 @@
 
 Commands import what they need when they run, so that `discreet --help` is instant. How it behaves
 in a shell (exit codes, errors) is in `shell`, what options mean in `options`; what commands do is
-in `commands`, `demo` and `structures` (for `discreet paper`, which is parsed in `paper`). Files of
-rows are read by the room `tables`; what the demo shows is made in the room `demo`.
+in `commands`, `classifying`, `demo` and `structures` (for `discreet paper`, which is parsed in
+`paper`). Files of rows are read by the room `tables`; what the demo shows is made in the room
+`demo`.
 """
 
 import functools
@@ -21,7 +22,7 @@ from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_t
 
 app = App(
     cls=Commands,
-    help="Differentially private attention over private keys and values.",
+    help="Differentially private attention over private keys and values, and classification.",
     epilog="Exit codes: 0 done; 1 a bug in discreet; 2 something given is wrong; 130 interrupted; "
     "143 terminated.",
     no_args_is_help=True,
@@ -70,9 +71,7 @@ def plan(
     query_norm: options.QueryNorm = 1.0,
     value_norm: options.ValueNorm = 1.0,
     heads: Annotated[int, typer.Option(help="Heads of all layers together.")] = 1,
-    by_record: Annotated[
-        bool, typer.Option("--by-record", help="Protect records of many rows (--groups).")
-    ] = False,
+    by_record: options.ByRecord = False,
     group_rows: options.GroupRows = 1.0,
     as_json: options.Json = False,
 ) -> None:
@@ -181,7 +180,7 @@ def attend(
 
 @app.command()
 def card(memory: options.MemoryFile, *, as_json: options.Json = False) -> None:
-    """Print what a memory, or a regression, promises, and to whom.
+    """Print what a memory, a regression or a classifier promises, and to whom.
 
     Example: discreet card memory.safetensors --json
     """
@@ -208,6 +207,136 @@ def compare(
     from discreet.cli.commands import compare_files
 
     compare_files(memory, keys, values, queries, picture=picture, force=force, as_json=as_json)
+
+
+@app.command()
+def plan_fit(
+    *,
+    rows: Annotated[int, typer.Option(help="A public, rounded number of rows.")],
+    key_dim: Annotated[int, typer.Option(help="Numbers in a key.")],
+    classes: options.CountOrClasses,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    neighbours: options.Relation = "add_remove",
+    features: options.FeatureKind = "auto",
+    public: options.Public = None,
+    key_norm: options.KeyNorm = 1.0,
+    by_record: options.ByRecord = False,
+    group_rows: options.GroupRows = 1.0,
+    memory_limit: options.MemoryLimit = 2e9,
+    as_json: options.Json = False,
+) -> None:
+    """Predict what a classifier will be worth and cost, before anything is spent.
+
+    Example: discreet plan-fit --rows 20000 --key-dim 54 --classes 10 --epsilon 1 --delta 1e-5
+    """
+    from discreet.cli.classifying import parse_count_or_classes, show_fit_plan
+    from discreet.cli.commands import public_rows
+    from discreet.rounds import plan as make
+
+    made = make(
+        rows=rows,
+        key_dim=key_dim,
+        classes=parse_count_or_classes(classes),
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        features=features,
+        public_rows=public_rows(public),
+        key_norm=key_norm,
+        by_record=by_record,
+        group_rows=group_rows,
+        memory_limit=memory_limit,
+    )
+    show_fit_plan(made, as_json=as_json)
+
+
+@app.command()
+def fit(
+    data: options.Data,
+    *,
+    output: options.Output,
+    classes: options.Classes,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    keys: options.KeyNames = "keys",
+    label: options.LabelName = "label",
+    groups: options.GroupName = None,
+    neighbours: options.Relation = "add_remove",
+    rows_hint: options.RowsHint = None,
+    features: options.FeatureKind = "auto",
+    public: options.Public = None,
+    key_norm: options.KeyNorm = 1.0,
+    group_rows: options.GroupRows = 1.0,
+    memory_limit: options.MemoryLimit = 2e9,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Fit a private classifier to a table, and write one file that can be given away.
+
+    Keys longer than --key-norm are clipped to it, whatever their columns mean. For columns with
+    ranges of their own, such as age and income, there is discreet.sklearn.PrivateClassifier.
+
+    Example: discreet fit data.parquet --classes cat,dog,bird --rows-hint 20000 --epsilon 1 --delta
+    1e-5 -o model.safetensors
+    """
+    from discreet.cli.classifying import fit_file
+
+    fit_file(
+        data,
+        output,
+        keys=keys,
+        label=label,
+        groups=groups,
+        classes=classes,
+        public=public,
+        force=force,
+        as_json=as_json,
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        rows_hint=rows_hint,
+        features=features,
+        key_norm=key_norm,
+        group_rows=group_rows,
+        memory_limit=memory_limit,
+    )
+
+
+@app.command()
+def predict(
+    model: options.ModelFile,
+    queries: options.Queries,
+    *,
+    output: options.Output,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities", help="Write a .npz with labels, probabilities and classes."
+        ),
+    ] = False,
+    balanced: Annotated[
+        bool,
+        typer.Option("--balanced", help="Judge as if all classes were equally frequent."),
+    ] = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Predict labels with a classifier. Costs no privacy, however often.
+
+    Example: discreet predict model.safetensors queries.npy -o labels.npy
+    """
+    from discreet.cli.classifying import predict_file
+
+    predict_file(
+        model,
+        queries,
+        output,
+        probabilities=probabilities,
+        balanced=balanced,
+        force=force,
+        as_json=as_json,
+    )
 
 
 @app.command()

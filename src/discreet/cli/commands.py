@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from rich.table import Table
@@ -23,10 +23,21 @@ from discreet.cli.wording import in_flags
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.kernels.public_rows import PublicRows
 from discreet.loading import load as open_release
-from discreet.memory import Plan, build, compare, load
+from discreet.memory import Memory, Plan, build, compare
 from discreet.memory.file import to_bytes
 from discreet.memory.prediction import times
+from discreet.regression import LeastSquares
+from discreet.rounds import SoftmaxRegression
 from discreet.tables import read_array, read_groups, split
+
+Release = TypeVar("Release", Memory, SoftmaxRegression)
+
+# What files hold, and what answers from each.
+_RELEASES: dict[type, tuple[str, str]] = {
+    Memory: ("a memory", ": discreet attend answers from it"),
+    LeastSquares: ("a regression", ": discreet.load opens it, in Python"),
+    SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
+}
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
 
@@ -91,7 +102,7 @@ def _facts(plan: Plan) -> dict[str, object]:
 
 
 def show_card(path: Path, *, as_json: bool) -> None:
-    """Print the card of a memory, or of a regression."""
+    """Print the card of a memory, a regression or a classifier."""
     card = open_release(_existing(path)).card
     if as_json:
         print_json(card.to_dict())
@@ -117,7 +128,7 @@ def build_file(
         read_array(values, "values"),
         groups=None if groups is None else read_groups(groups),
         public_rows=public_rows(public),
-        progress=_has_terminal(),
+        progress=has_terminal(),
         **options,  # type: ignore[arg-type]  # the names are build's own
     )
     with output_file(output, force=force) as file:
@@ -142,7 +153,7 @@ def attend_file(
     if output.suffix.lower() != (suffix := ".npz" if stderr else ".npy"):
         raise InvalidInput(f"Expected {output} to end in {suffix}.")
     asked = np.asarray(read_array(queries, "queries"))
-    out, error = load(_existing(memory)).attend(asked, stderr=True)
+    out, error = opened(memory, Memory).attend(asked, stderr=True)
     with output_file(output, force=force) as file:
         if stderr:
             np.savez(file, out=out, stderr=error)
@@ -176,11 +187,11 @@ def compare_files(
         check_output(picture, force=force, inputs=(memory, keys, values, queries))
         pictures().check_suffix(picture)
     made = compare(
-        load(_existing(memory)),
+        opened(memory, Memory),
         read_array(keys, "keys"),
         read_array(values, "values"),
         np.asarray(read_array(queries, "queries")),
-        progress=_has_terminal(),
+        progress=has_terminal(),
     )
     facts = {
         "private": False,
@@ -304,11 +315,22 @@ def output_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _has_terminal() -> bool:
+def has_terminal() -> bool:
+    """Return whether there is somebody to show progress to."""
     return sys.stderr.isatty()
+
+
+def opened(path: Path, kind: type[Release]) -> Release:
+    """Return what is in a file, if it is of this kind."""
+    found = open_release(_existing(path))
+    if isinstance(found, kind):
+        return found
+    wanted, _ = _RELEASES[kind]
+    name, hint = _RELEASES[type(found)]
+    raise InvalidInput(f"Expected {path} to be {wanted}, and it is {name}{hint}.")
 
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise InvalidInput(f"Expected {path} to be a file written by discreet build.")
+        raise InvalidInput(f"Expected {path} to be a file written by discreet build or fit.")
     return path

@@ -24,9 +24,62 @@ Queries = Annotated[
 MemoryFile = Annotated[
     Path, typer.Argument(metavar="MEMORY", help="A file that discreet build wrote.")
 ]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that discreet fit wrote.")]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="Keys and labels in one file: .parquet, .npz or .safetensors."
+    ),
+]
+KeyNames = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="An array of shape (n, d), a column of lists, or columns of numbers: one,two,three.",
+    ),
+]
+LabelName = Annotated[
+    str, typer.Option(metavar="NAME", help="The label of each row, numbers or texts.")
+]
+GroupName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The record of each row, whole numbers or texts."),
+]
+Classes = Annotated[
+    str,
+    typer.Option(
+        metavar="LIST",
+        help="All labels that there may be, public: a,b,c, or 0,1,2 where labels are numbers.",
+    ),
+]
+CountOrClasses = Annotated[
+    str, typer.Option("--classes", metavar="LIST", help="How many there are, or a list: a,b,c.")
+]
+FeatureKind = Annotated[
+    str,
+    typer.Option(
+        "--features",
+        help="auto, linear, rays, waves, lines_and_waves or near_landmarks (needs --public).",
+        autocompletion=lambda: [
+            "auto",
+            "linear",
+            "rays",
+            "waves",
+            "lines_and_waves",
+            "near_landmarks",
+        ],
+    ),
+]
+MemoryLimit = Annotated[
+    float,
+    typer.Option(help="Bytes of features to keep between rounds; beyond it they are made again."),
+]
 Groups = Annotated[
     Path | None,
     typer.Option(metavar=_SOURCE, help="The record of each row, whole numbers or texts."),
+]
+ByRecord = Annotated[
+    bool, typer.Option("--by-record", help="Protect records of many rows (--groups).")
 ]
 Epsilon = Annotated[float, typer.Option(help="ε: how much any one row may change what is seen.")]
 Delta = Annotated[float, typer.Option(help="δ: well below one over the number of people.")]

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
+from discreet._warn import notes
 from discreet.cli.wording import OTHER_NAMES, Typed, in_options
 from discreet.errors import DiscreetError, InvalidInput
 
@@ -149,12 +150,19 @@ def _refuse_usage(error: Any) -> int:  # noqa: ANN401 (typer's class for it is n
 
 @contextmanager
 def _sentences(*, debug: bool) -> Iterator[None]:
-    """Turn exceptions into one sentence and an exit code, unless all is to be seen."""
+    """Turn exceptions into one sentence and an exit code, unless all is to be seen.
+
+    What the library noted on them follows: a stop in the middle may have cost something.
+    """
     try:
         yield
-    except KeyboardInterrupt:
-        say("interrupted, nothing was written.")
+    except KeyboardInterrupt as error:
+        say(_noted("interrupted, nothing was written.", error))
         raise typer.Exit(INTERRUPTED) from None
+    except SystemExit as error:  # terminated
+        if notes(error):
+            say(_noted("terminated, nothing was written.", error))
+        raise
     except (typer.Exit, typer.Abort, typer.TyperException):
         raise
     except BrokenPipeError as error:
@@ -162,9 +170,13 @@ def _sentences(*, debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
-        say(_sentence(error))
+        say(_noted(_sentence(error), error))
         expected = isinstance(error, DiscreetError | OSError | MemoryError)
         raise typer.Exit(WRONG_INPUT if expected else 1) from None
+
+
+def _noted(sentence: str, error: BaseException) -> str:
+    return " ".join([sentence, *notes(error)])
 
 
 def _sentence(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""People's tables in: from FILE or FILE:NAME to an array of numbers, or to the record of each row.
+"""People's tables in: from FILE or FILE:NAME to an array of numbers, or to one thing for each row.
 
 Follow a file through the room: `files` (what was typed, and the reader for it) → `formats` (.npy,
 .npz and .safetensors, mapped where they can be) or `parquet` (the one module that imports pyarrow)
@@ -7,6 +7,6 @@ and messages name files, columns and types, never a value. What rows mean is for
 nothing here imports a mechanism.
 """
 
-from discreet.tables.files import read_array, read_groups, split
+from discreet.tables.files import read_array, read_groups, read_labels, split
 
-__all__ = ["read_array", "read_groups", "split"]
+__all__ = ["read_array", "read_groups", "read_labels", "split"]

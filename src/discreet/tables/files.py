@@ -40,7 +40,7 @@ _NOT_AN_ARRAY = (
 )
 
 
-def read_array(given: Path, role: str) -> NDArray[Any]:
+def read_array(given: Path, role: str, *, name: str | None = None) -> NDArray[Any]:
     """Return the array of real numbers that was asked for.
 
     Raises `InvalidInput`, with a sentence that names the file and no value of it, if there is none.
@@ -48,26 +48,46 @@ def read_array(given: Path, role: str) -> NDArray[Any]:
     Args:
         given: FILE or FILE:NAME.
         role: the name to look for in a file with several arrays, if none is given.
+        name: if it is known already; then FILE is a file alone.
     """
-    array = _load(given, role)
+    array = _load(given, role, name)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
-        raise InvalidInput(f"Expected {given} to hold an array of real numbers.")
+        where = given if name is None else f"{name} in {given}"
+        raise InvalidInput(f"Expected {where} to hold an array of real numbers.")
     return array
 
 
-def read_groups(given: Path) -> Array:
+def read_groups(given: Path, *, name: str | None = None) -> Array:
     """Return the record of each row, whole numbers or texts, shape (n,)."""
-    groups = _load(given, "groups")
-    if isinstance(groups, list):
-        return groups
-    column = groups[:, 0] if groups.ndim == 2 and groups.shape[1] == 1 else groups
-    if column.dtype.kind not in "iuUS" or column.ndim != 1:
-        raise InvalidInput(f"Expected {given} to hold a whole number or text for each row.")
+    return _read_column(given, "groups", name, kinds="iuUS", wanted="whole number or text")
+
+
+def read_labels(given: Path, *, name: str | None = None) -> NDArray[Any]:
+    """Return the label of each row, a number or a text, shape (n,)."""
+    column = _read_column(given, "label", name, kinds="iufbUS", wanted="number or text")
+    labels = np.asarray(column, dtype=str if isinstance(column, list) else None)
+    if labels.dtype.kind != "S":
+        return labels
+    try:
+        return np.char.decode(labels, "utf-8")
+    except UnicodeDecodeError:  # its message quotes them
+        raise InvalidInput(f"Expected texts in {given} to be UTF-8.") from None
+
+
+def _read_column(given: Path, role: str, name: str | None, *, kinds: str, wanted: str) -> Array:
+    """Return one thing for each row: an array of one of these kinds, or a list of texts."""
+    found = _load(given, role, name)
+    if isinstance(found, list):
+        return found
+    column = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+    if column.dtype.kind not in kinds or column.ndim != 1:
+        where = given if name is None else f"{name} in {given}"
+        raise InvalidInput(f"Expected {where} to hold a {wanted} for each row.")
     return np.asarray(column)
 
 
-def _load(given: Path, role: str) -> Array:
-    path, name = split(given)
+def _load(given: Path, role: str, name: str | None) -> Array:
+    path, name = split(given) if name is None else (given, name)
     if path.is_dir():
         raise InvalidInput(f"Expected {path} to be a file, and it is a directory.")
     if not path.is_file():
@@ -109,7 +129,7 @@ def _read_parquet(path: Path, name: str | None, role: str) -> Array:
         raise InvalidInput(
             f"Expected pyarrow to read {path}: pip install 'discreet[parquet]'."
         ) from None
-    return read_columns(path, (name or role).split(","))
+    return read_columns(path, (name or role).split(","), named=name is not None)
 
 
 _READERS: dict[str, Reader] = {

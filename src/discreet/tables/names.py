@@ -9,12 +9,12 @@ from discreet.errors import InvalidInput
 def choose(path: Path, name: str | None, role: str, names: Iterable[str]) -> str:
     """Return the array to read: the one that was named, or named like its role, or the only."""
     known = list(names)
+    hint = f" (write {path.name}:NAME)" if name is None else ""
     if name is None:
         name = known[0] if len(known) == 1 else role
     if name not in known:
         raise InvalidInput(
-            f"Expected {path} to hold an array {name!r}; it has: {listed(known)} "
-            f"(write {path.name}:NAME)."
+            f"Expected {path} to hold an array {name!r}; it has: {listed(known)}{hint}."
         )
     return name
 

@@ -21,7 +21,7 @@ Arrow = Any
 _ROWS_AT_ONCE = 2**10
 
 
-def read_columns(path: Path, names: list[str]) -> Array:
+def read_columns(path: Path, names: list[str], *, named: bool) -> Array:
     """Return one column of lists of equal length, or several of numbers, shape (n, width).
 
     A single column of texts is returned as a list: record ids. What does not fit in memory is
@@ -30,10 +30,11 @@ def read_columns(path: Path, names: list[str]) -> Array:
     Args:
         path: the file.
         names: its columns, in order.
+        named: whether somebody asked for them by name; else a message says how to.
     """
     try:
         with parquet.ParquetFile(path, memory_map=True) as file:
-            return _Columns(path, file, names).read()
+            return _Columns(path, file, names, named=named).read()
     except pa.ArrowException:  # its message may quote what is in the file
         raise InvalidInput(f"Expected {path} to be a whole .parquet file.") from None
 
@@ -41,13 +42,13 @@ def read_columns(path: Path, names: list[str]) -> Array:
 class _Columns:
     """Some columns of a file that is open."""
 
-    def __init__(self, path: Path, file: Arrow, names: list[str]) -> None:
+    def __init__(self, path: Path, file: Arrow, names: list[str], *, named: bool) -> None:
         known = file.schema_arrow.names
+        hint = "" if named else f" (write {path.name}:COLUMN or {path.name}:ONE,TWO)"
         for name in names:
             if known.count(name) != 1:
                 raise InvalidInput(
-                    f"Expected {path} to have one column {name!r}; it has: {listed(known)} "
-                    f"(write {path.name}:COLUMN or {path.name}:ONE,TWO)."
+                    f"Expected {path} to have one column {name!r}; it has: {listed(known)}{hint}."
                 )
         self.path, self.file, self.names = path, file, names
         self.rows = file.metadata.num_rows

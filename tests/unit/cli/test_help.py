@@ -1,16 +1,21 @@
 """Every example in a help text runs as it is printed."""
 
 import ast
+import dataclasses
 import shlex
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import typer
 from data import unit_rows
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 import discreet
 from discreet.cli import app
+from discreet.regression import registry
+from discreet.rounds import SoftmaxOptions
 
 RUNNER = CliRunner()
 
@@ -48,12 +53,28 @@ def test_kernels_are_offered_by_all_names_that_the_library_takes(name):
     assert sorted(offered) == sorted(ast.literal_eval(names.removesuffix(".")))
 
 
+@pytest.mark.parametrize("name", ["plan-fit", "fit"])
+def test_options_of_classifiers_are_the_library_s_own(name):
+    """Names of features, all of them, and defaults, which the command line writes out again."""
+    options = {each.name: each for each in COMMANDS[name].params}
+    context = typer.Context(COMMANDS[name])
+    offered = [each.value for each in options["features"].shell_complete(context, "")]
+    assert offered == [registry.AUTO, *(kind.kind for kind in registry.KINDS)]
+    assert all(kind in options["features"].help for kind in offered)
+    for field in dataclasses.fields(SoftmaxOptions):
+        if field.default is not dataclasses.MISSING and field.name in options:
+            assert options[field.name].default == field.default, field.name
+
+
 @pytest.fixture
 def prepared(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("keys.npy", unit_rows(400, 5))
     np.save("values.npy", unit_rows(400, 3, seed=1))
     np.save("queries.npy", unit_rows(7, 5, seed=2))
+    labels = np.array(["cat", "dog", "bird"])[np.arange(400) % 3]
+    columns = {"keys": list(unit_rows(400, 5)), "label": labels}
+    parquet.write_table(pa.table(columns), "data.parquet")
 
 
 # What needs more than a few seconds to run has tests of its own.
@@ -62,7 +83,7 @@ LONG = ("demo", "paper report")
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG])
 def test_examples_run_as_printed(prepared, name):
-    first = example(COMMANDS["build"])
+    first = example(COMMANDS["fit" if name == "predict" else "build"])
     for line in dict.fromkeys([first, example(COMMANDS[name])]):
         program, *arguments = shlex.split(line)
         assert program == "discreet"

@@ -10,6 +10,7 @@ from data import unit_rows
 from typer.testing import CliRunner
 
 import discreet
+from discreet._warn import Note
 from discreet.cli import app, commands
 from discreet.testing import Seeded
 
@@ -51,6 +52,30 @@ def test_an_error_is_one_sentence_and_an_exit_code(memory, monkeypatch, error, c
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert "secret" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (discreet.InvalidInput("Expected this."), 2, "Expected this."),
+        (MemoryError(), 2, "not enough memory"),
+        (KeyboardInterrupt(), 130, "interrupted, nothing was written."),
+        (SystemExit(143), 143, "terminated, nothing was written."),
+        (ZeroDivisionError("row 17 is secret"), 1, "a bug, sorry (ZeroDivisionError)"),
+    ],
+)
+def test_notes_of_the_library_follow_and_those_of_others_stay_unseen(
+    memory, monkeypatch, error, code, said
+):
+    error.add_note("row 17 is secret")
+    error.add_note(Note("Count it\nas spent."))
+    monkeypatch.setattr(commands, "open_release", raising(error))
+    result = RUNNER.invoke(app, ["card", "memory.safetensors"])
+    assert result.exit_code == code
+    [line] = result.stderr.splitlines()
+    assert said in line
+    assert line.endswith(" Count it as spent.")
+    assert "secret" not in line
 
 
 @pytest.mark.parametrize("error", [discreet.InvalidInput("wrong"), ZeroDivisionError("bug")])

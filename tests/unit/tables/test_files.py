@@ -14,7 +14,7 @@ from pyarrow import parquet
 from safetensors.numpy import save_file
 
 from discreet.errors import InvalidInput
-from discreet.tables import limits, read_array, read_groups
+from discreet.tables import limits, read_array, read_groups, read_labels
 
 KEYS, VALUES = unit_rows(50, 4), unit_rows(50, 3, seed=1).astype(np.float32)
 
@@ -94,6 +94,53 @@ def test_groups_are_numbers_or_texts():
     np.testing.assert_array_equal(read_groups(Path("p.parquet:id")), np.arange(50))
     np.savez("g.npz", groups=np.array(names))
     assert list(read_groups(Path("g.npz"))) == names
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (np.arange(50), np.arange(50)),
+        (np.arange(50) / 2, np.arange(50) / 2),
+        (np.arange(50) > 7, np.arange(50) > 7),
+        (np.array(["né", "b"] * 25), np.array(["né", "b"] * 25)),
+    ],
+)
+def test_labels_are_numbers_or_texts_in_every_kind_of_file(written, expected):
+    parquet.write_table(pa.table({"label": list(written)}), "x.parquet")
+    np.savez("x.npz", keys=KEYS, label=written[:, None])
+    for given in ("x.parquet", "x.npz"):
+        found = read_labels(Path(given), name="label")
+        assert (found.dtype.kind, found.ndim) == (expected.dtype.kind, 1)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_labels_of_bytes_are_texts_and_what_is_no_label_is_refused_unseen():
+    np.savez(
+        "x.npz",
+        utf8=np.array(["né".encode(), b"b"]),
+        latin=np.array([b"n\xe9"]),
+        wide=KEYS,
+        dates=np.zeros(3, dtype="M8[s]"),
+    )
+    assert list(read_labels(Path("x.npz:utf8"))) == ["né", "b"]
+    with pytest.raises(InvalidInput, match="UTF-8") as refused:
+        read_labels(Path("x.npz:latin"))
+    assert "xe9" not in str(refused.value)
+    for name in ("wide", "dates"):
+        with pytest.raises(InvalidInput, match=f"{name} in x.npz to hold a number or text"):
+            read_labels(Path("x.npz"), name=name)
+
+
+def test_a_name_that_is_known_is_taken_as_it_is_and_needs_no_hint():
+    np.savez("x.npz", **{"a:b": KEYS, "c": VALUES})
+    np.testing.assert_array_equal(read_array(Path("x.npz"), "keys", name="a:b"), KEYS)
+    parquet.write_table(pa.table({"a:b": lists(KEYS), "c": KEYS[:, 0]}), "x.parquet")
+    np.testing.assert_array_equal(read_array(Path("x.parquet"), "keys", name="a:b"), KEYS)
+    for given in ("x.npz", "x.parquet"):
+        with pytest.raises(InvalidInput, match=r"has: a:b, c\.$"):
+            read_array(Path(given), "keys", name="keys")
+        with pytest.raises(InvalidInput, match=rf"has: a:b, c \(write {given}:"):
+            read_array(Path(given), "keys")
 
 
 def zip_with(name, header, body, *, kind=zipfile.ZIP_DEFLATED):

@@ -1,0 +1,167 @@
+"""What `fit`, `predict` and `plan-fit` do: from a table with labels to a classifier, and back."""
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+
+from discreet._warn import Note
+from discreet.cli.commands import (
+    check_output,
+    has_terminal,
+    opened,
+    output_file,
+    print_json,
+    print_page,
+    public_rows,
+)
+from discreet.cli.shell import already_written
+from discreet.errors import InvalidInput
+from discreet.loading import to_bytes
+from discreet.rounds import ClassifierPlan, SoftmaxRegression, softmax_regression
+from discreet.tables import read_array, read_groups, read_labels, split
+
+# No array holds a larger whole number.
+_LARGEST = 2**63 - 1
+
+
+def fit_file(
+    data: Path,
+    output: Path,
+    *,
+    keys: str,
+    label: str,
+    groups: str | None,
+    classes: str,
+    public: Path | None,
+    force: bool,
+    as_json: bool,
+    **options: object,
+) -> None:
+    """Fit a classifier to a table and write it: whole, or not at all."""
+    check_output(output, force=force, inputs=(data, public))
+    _check_table(data)
+    labels = read_labels(data, name=label)
+    fit = softmax_regression(
+        read_array(data, "keys", name=keys),
+        labels,
+        groups=None if groups is None else read_groups(data, name=groups),
+        classes=parse_classes(classes, numbers=labels.dtype.kind in "iufb"),
+        public_rows=public_rows(public),
+        progress=has_terminal(),
+        **options,  # type: ignore[arg-type]  # the names are softmax_regression's own
+    )
+    try:
+        with output_file(output, force=force) as file:
+            file.write(to_bytes(fit))
+    except BaseException as error:
+        error.add_note(Note("The classifier was there already: count (epsilon, delta) as spent."))
+        raise
+    with already_written(output):
+        if as_json:
+            print_json({"output": str(output), **fit.card.to_dict()})
+        else:
+            print_page(f"{output}: {fit.guarantee}")
+
+
+def predict_file(
+    model: Path,
+    queries: Path,
+    output: Path,
+    *,
+    probabilities: bool,
+    balanced: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Predict the labels of queries; with `probabilities`, into a .npz with those, too."""
+    check_output(output, force=force, inputs=(model, queries))
+    if output.suffix.lower() != (suffix := ".npz" if probabilities else ".npy"):
+        raise InvalidInput(f"Expected {output} to end in {suffix}.")
+    asked = np.asarray(read_array(queries, "queries"))
+    fit = opened(model, SoftmaxRegression)
+    made = {"labels": fit.predict(asked, balanced=balanced)}
+    if probabilities:
+        made |= {"probabilities": fit.probabilities(asked), "classes": fit.classes}
+    with output_file(output, force=force) as file:
+        if probabilities:
+            np.savez(file, **made)
+        else:
+            np.save(file, made["labels"], allow_pickle=False)
+    shape = made["labels"].shape
+    with already_written(output):
+        if as_json:
+            facts = {"shape": shape, "classes": fit.classes.tolist()}
+            print_json({"output": str(output), **facts})
+        else:
+            print_page(f"{output}: labels of shape {shape}, each one of {len(fit.classes)} classes")
+
+
+def show_fit_plan(made: ClassifierPlan, *, as_json: bool) -> None:
+    """Print the plan of a classifier."""
+    if not as_json:
+        print_page(str(made))
+        return
+    facts = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
+    said = ("passes", "seconds", "rows_for_noise", "rows_needed", "verdict", "warning")
+    print_json(
+        {
+            **facts,
+            "features": made.features.describe(),
+            "feature_count": made.features.features,
+            **{name: getattr(made, name) for name in said},
+        }
+    )
+
+
+def parse_classes(text: str, *, numbers: bool) -> list[str] | list[float]:
+    """Return the classes in a list like a,b,c; one with a comma in it stands in double quotes.
+
+    Args:
+        text: as it was typed.
+        numbers: whether labels are numbers.
+    """
+    try:
+        [names] = csv.reader([text])
+    except (csv.Error, ValueError):  # a line break, or nothing
+        raise InvalidInput("Expected --classes to be a list like a,b,c.") from None
+    return [_number(name) for name in names] if numbers else names
+
+
+def parse_count_or_classes(text: str) -> int | list[str]:
+    """Return how many classes there are, or the list of them."""
+    names = [str(name) for name in parse_classes(text, numbers=False)]
+    if len(names) != 1:
+        return names
+    try:
+        return int(names[0])
+    except ValueError:
+        raise InvalidInput("Expected --classes to be a number, or a list like a,b,c.") from None
+
+
+def _number(name: str) -> float:
+    """Return a class that is a number: a whole one if it is written like one."""
+    for kind in (int, float):
+        try:
+            number = kind(name)
+        except ValueError:
+            continue
+        if abs(number) <= _LARGEST:  # which NaN is not, either
+            return number
+    raise InvalidInput("Expected --classes to be finite numbers, as labels are.")
+
+
+def _check_table(data: Path) -> None:
+    """Raise `InvalidInput` unless a file can hold keys and labels, and stands without a name."""
+    path, name = split(data)
+    if name is not None:
+        raise InvalidInput(
+            f"Expected {path} without a name: --keys, --label and --groups say what to read of it."
+        )
+    if path.suffix.lower() == ".npy":
+        raise InvalidInput(
+            f"Expected {path} to be a .parquet, .npz or .safetensors file: a .npy file holds one "
+            "array, and keys and labels are two. numpy.savez(file, keys=..., label=...) writes "
+            "both."
+        )
