@@ -15,7 +15,17 @@ import discreet
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})
-ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "regression", "sklearn", "testing")
+ROOMS = (
+    "accounting",
+    "kernels",
+    "memory",
+    "noise",
+    "paper",
+    "regression",
+    "rounds",
+    "sklearn",
+    "testing",
+)
 
 
 def generator():
@@ -48,6 +58,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     "path",
     [
         *(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS),
+        pytest.param(DOCS / "classifier.md", marks=pytest.mark.slow),
         DOCS / "choosing.md",
         DOCS / "errors.md",
     ],
