@@ -6,14 +6,15 @@ are embedded once, and kept in build/embeddings (pip install -c constraints.txt 
 
 - Each cell is the mean over random splits, each with noise of its own (`discreet.testing.Seeded`,
   so that a run can be made again). Estimators are given what is public, and nothing else.
-- reader="auto" is fitted; then the reader that it did not choose. The one that it chose, asked for
-  by name with the same seed, would make the same release to the bit.
+- Each reader is fitted by name. The one that "auto" chooses, found by one fit for each ε, makes the
+  same release with the same seed, to the bit: its figures are those of "auto".
 - What was measured is kept in benchmarks/estimators.json, part by part, so that a part can be
   measured again without the others, and the page be made without any: --page-only.
 - Peers: `estimators_peers.py`. Opacus's own figures on digits are those of `dpsgd.py`.
 """
 
 import argparse
+import functools
 import importlib.metadata
 import itertools
 import json
@@ -21,13 +22,15 @@ import pathlib
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import estimators_page
 import numpy as np
 from estimators_data import CASES, EPSILONS, Case, Dataset, Places, Split
 from estimators_packages import fetch
 from estimators_peers import ceilings, diffprivlib, dpsgd, score
-from estimators_speed import speed
+from estimators_speed import rounds_speed, speed
+from estimators_stability import stability
 from sharing import ROOT, tell
 
 from discreet import NotPrivateWarning
@@ -35,10 +38,11 @@ from discreet.sklearn import PrivateClassifier, PrivateRegressor
 from discreet.testing import Seeded
 
 DELTA = 1e-5
-AUTO, READERS = "auto", ("average", "least_squares")
+AUTO = "auto"
 RESULTS = pathlib.Path(__file__).with_suffix(".json")
 PAGE = ROOT / "docs" / "estimators.md"
-PARTS = ("readers", "ceilings", "dpsgd", "diffprivlib", "speed")
+READERS = ("rounds", "average", "least_squares")
+PARTS = (*READERS, "ceilings", "dpsgd", "diffprivlib", "stability", "speed")
 SPEED_ROWS = [10_000, 100_000, 1_000_000]
 
 Report = dict[str, object]
@@ -71,27 +75,28 @@ def fitted(
     return made.reader_, score(dataset, made.predict(split.test_x), split.test_y)
 
 
-def readers(dataset: Dataset, splits: Sequence[Split], draws: int) -> Report:
-    """Return the scores of "auto" and of both readers alone, and which one "auto" chose.
+def reading(dataset: Dataset, splits: Sequence[Split], draws: int, reader: str) -> Report:
+    """Return the scores of one reader, in order of splits, then of draws of the noise.
 
-    Scores are in order of splits, then of draws of the noise. No two share a seed.
+    No two share a seed.
     """
-    scores: dict[str, dict[str, list[float]]] = {
-        name: {f"{epsilon:g}": [] for epsilon in EPSILONS} for name in (AUTO, *READERS)
-    }
-    chosen = {}
+    scores: dict[str, list[float]] = {f"{epsilon:g}": [] for epsilon in EPSILONS}
     repeated = [split for split in splits for _ in range(draws)]
     for (seed, split), epsilon in itertools.product(enumerate(repeated), EPSILONS):
-        name = f"{epsilon:g}"
-        terms = {"epsilon": epsilon, "seed": seed}
-        chosen[name], found = fitted(dataset, split, reader=AUTO, **terms)
-        [other] = set(READERS) - {chosen[name]}
-        scores[AUTO][name].append(found)
-        scores[chosen[name]][name].append(found)
-        scores[other][name].append(fitted(dataset, split, reader=other, **terms)[1])
+        found = fitted(dataset, split, epsilon=epsilon, reader=reader, seed=seed)[1]
+        scores[f"{epsilon:g}"].append(found)
         if epsilon == EPSILONS[-1]:
-            tell(f"{seed + 1} of {len(repeated)}: {AUTO} {found:.3f} at ε = {name}")
-    return {"splits": len(splits), "scores": scores, "chosen": chosen}
+            tell(f"{seed + 1} of {len(repeated)}: {reader} {found:.3f} at ε = {epsilon:g}")
+    return {"splits": len(splits), "scores": scores}
+
+
+def chosen(dataset: Dataset, split: Split) -> Report:
+    """Return the reader that "auto" chooses at each ε."""
+    small = replace(split, train_x=split.train_x[:200], train_y=split.train_y[:200])
+    return {
+        f"{epsilon:g}": fitted(dataset, small, epsilon=epsilon, reader=AUTO, seed=0)[0]
+        for epsilon in EPSILONS
+    }
 
 
 def by_epsilon(found: dict[float, dict[str, object]]) -> Report:
@@ -109,10 +114,15 @@ def measure(
         "rows": dataset.private_rows,
         "columns": dataset.rows.shape[1],
         "tested": dataset.tested,
+        "chosen": chosen(dataset, splits[0]),
     } | ({} if dataset.is_regression else {"most_frequent": dataset.most_frequent})
     own = case.same_rows_as is None
+    names = [each for each in READERS if not (dataset.is_regression and each == "rounds")]
     work: dict[str, tuple[bool, Callable[[], object]]] = {
-        "readers": (True, lambda: readers(dataset, splits, case.draws)),
+        **{
+            each: (True, functools.partial(reading, dataset, splits, case.draws, each))
+            for each in names
+        },
         "ceilings": (own, lambda: [ceilings(dataset, split) for split in few]),
         "dpsgd": (own, lambda: by_epsilon(dpsgd(dataset, few, EPSILONS, DELTA))),
         "diffprivlib": (
@@ -189,13 +199,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         warnings.simplefilter("ignore", NotPrivateWarning)
         places = Places(options.data, options.cache)
         for case in CASES:
-            if case.name in options.only and set(options.parts) - {"speed"}:
+            if case.name in options.only and set(options.parts) - {"speed", "stability"}:
                 count = options.splits or case.splits
                 found = measure(case, case.load(places), count, options.parts, options.diffprivlib)
                 report["cases"].setdefault(case.name, {}).update(found)
                 keep(report, options.results)
+        if "stability" in options.parts:
+            report["stability"] = stability(places, report.get("stability", {}))
+            keep(report, options.results)
         if "speed" in options.parts:
             report["speed"] = speed(SPEED_ROWS)
+            report["rounds_speed"] = rounds_speed()
             keep(report, options.results)
     text = estimators_page.page(known(options.results))
     if options.write or options.page_only:

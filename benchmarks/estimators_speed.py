@@ -1,8 +1,11 @@
-"""How long least squares takes to build: over the float32 products that it cannot do without."""
+"""How long builds take, over the float32 products that they cannot do without."""
 
 import pathlib
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -69,3 +72,81 @@ def products(values: np.ndarray) -> float:
             second += some.T @ some
             first += some.T @ part
         return time.process_time() - start
+
+
+ROUNDS_ROWS, ROUNDS_DIM, ROUNDS_WAVES, ROUNDS_CLASSES = 55_000, 784, 512, 10
+PASSES = 17  # 16 rounds, and one more to judge
+
+
+def rounds_speed() -> dict[str, object]:
+    """Return seconds of a classifier, and of the same rounds in plain float32 without privacy.
+
+    The plain ones map rows once (cos and sin of products), too, and do as many rounds: logits,
+    softmax, clipping, the sum of products. Both are allowed all processors; seconds are of the
+    processor, over all threads, the fastest of two runs. Peak memory is of a process of its own.
+    """
+    keys = rows(ROUNDS_ROWS, ROUNDS_DIM, 0)
+    labels = np.random.default_rng(1).integers(0, ROUNDS_CLASSES, ROUNDS_ROWS)
+    private = min(_seconds(lambda: _classifier(keys, labels)) for _ in range(2))
+    plain = min(_seconds(lambda: _plain_rounds(keys, labels)) for _ in range(2))
+    return {
+        "rows": ROUNDS_ROWS,
+        "columns": ROUNDS_DIM,
+        "features": 2 * ROUNDS_WAVES,
+        "passes": PASSES,
+        "private": private,
+        "plain": plain,
+        "memory": _peak(),
+    }
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def _classifier(keys: np.ndarray, labels: np.ndarray) -> discreet.SoftmaxRegression:
+    waves = Waves(keys.shape[1], frequencies=ROUNDS_WAVES, scale=5.0, key_norm=1.0, query_norm=1.0)
+    return discreet.softmax_regression(
+        keys, labels, classes=range(ROUNDS_CLASSES), epsilon=1.0, delta=1e-5, features=waves
+    )
+
+
+def _plain_rounds(keys: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    rng = np.random.default_rng(2)
+    waves = rng.standard_normal((keys.shape[1], ROUNDS_WAVES), dtype=np.float32)
+    angles = keys @ waves
+    features = np.hstack([np.cos(angles), np.sin(angles)]) / np.float32(ROUNDS_WAVES**0.5)
+    wanted = np.eye(ROUNDS_CLASSES, dtype=np.float32)[labels]
+    weights = np.zeros((features.shape[1], ROUNDS_CLASSES), dtype=np.float32)
+    for _ in range(PASSES):
+        shares = features @ weights
+        shares -= shares.max(axis=1, keepdims=True)
+        np.exp(shares, out=shares)
+        shares /= shares.sum(axis=1, keepdims=True)
+        shares -= wanted
+        shares *= np.minimum(1, 0.2 / np.linalg.norm(shares, axis=1))[:, None]
+        weights -= np.float32(1e-3) * (features.T @ shares)
+    return weights
+
+
+_PEAK = """
+import resource, sys
+import estimators_speed as speed
+import numpy as np
+keys = speed.rows(speed.ROUNDS_ROWS, speed.ROUNDS_DIM, 0)
+labels = np.random.default_rng(1).integers(0, speed.ROUNDS_CLASSES, speed.ROUNDS_ROWS)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+speed._classifier(keys, labels)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def _peak() -> int:
+    """Return by how many bytes a process grows that has its rows already, at most."""
+    folder = pathlib.Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK], check=True, capture_output=True, text=True, cwd=folder
+    )
+    return int(done.stdout)

@@ -7,6 +7,7 @@ import estimators_data
 import estimators_packages
 import estimators_page
 import estimators_peers
+import estimators_stability
 import numpy as np
 import pytest
 from estimators_data import CASES, EPSILONS, Dataset, Kind, Places
@@ -33,20 +34,34 @@ def test_the_page_is_the_one_that_the_measurements_make(benchmark, report):
 def test_every_line_was_measured_in_all_its_parts(report):
     for case in CASES:
         found = report["cases"][case.name]
-        scores = found["readers"]["scores"]
-        assert all(len(scores[name]["1"]) == case.splits * case.draws for name in scores), case.name
+        for name in {"rounds", "average", "least_squares"} & set(found):
+            assert len(found[name]["scores"]["1"]) == case.splits * case.draws, (case.name, name)
+        assert set(found["chosen"].values()) <= set(found), case.name
         wanted = {"ceilings"} if case.kind is Kind.WATCHED else {"ceilings", "dpsgd"}
         assert case.same_rows_as or wanted <= set(found), case.name
 
 
 def test_a_missed_bar_and_a_wrong_choice_are_said(report):
     worse = copy.deepcopy(report)
-    found = worse["cases"]["digits"]["readers"]
-    found["scores"]["auto"]["4"] = [0.1] * 50
+    worse["cases"]["digits"]["rounds"]["scores"]["4"] = [0.1] * 50
     text = estimators_page.page(worse)
-    assert "digits at ε = 4 by 0.8300" in text
-    assert "0.100 ± 0.000 (**missed** 0.93)" in text
-    assert "digits at ε = 4" in text.partition("More than 0.01 below the better one: ")[2]
+    assert "digits at ε = 4 by 0.8500" in text
+    assert "0.100 ± 0.000 (**missed** 0.95)" in text
+    assert "digits at ε = 4" in text.partition("More than 0.01 below the best one: ")[2]
+
+
+def test_a_fall_is_found_and_said(report):
+    cells = [
+        {"rows": rows, "epsilon": epsilon, "mean": 0.5, "error": 0.001}
+        for rows in (100, 200)
+        for epsilon in estimators_stability.EPSILONS
+    ]
+    cells[3]["mean"] = 0.6
+    fall, at, what = estimators_stability.falls(cells)[0]
+    assert (fall, at) == (pytest.approx(0.1), cells[3])
+    text = estimators_page.page({**report, "stability": {"digits": cells}})
+    assert "0.100 is **missing** the promised 0.01" in text
+    assert f"100 rows, ε = 0.8, twice the {what}" in text
 
 
 def test_nonsense_is_refused(benchmark, capsys, tmp_path):
@@ -148,18 +163,15 @@ def test_the_noise_of_dp_sgd_is_that_of_one_gaussian_mechanism():
 def test_a_tiny_run_makes_a_page(benchmark, tmp_path):
     results, page = tmp_path / "some.json", tmp_path / "some.md"
     options = ["--results", str(results), "--page", str(page), "--only", "digits", "--splits", "1"]
-    benchmark.main([*options, "--parts", "readers", "ceilings", "--write"])
+    benchmark.main([*options, "--parts", "rounds", "ceilings", "--write"])
     found = json.loads(results.read_text())["cases"]["digits"]
     assert found["rows"] == 1_347
     assert set(found) == {
         *("rows", "columns", "tested", "most_frequent"),
-        *("readers", "ceilings"),
+        *("chosen", "rounds", "ceilings"),
     }
-    scores = found["readers"]["scores"]
-    for epsilon in EPSILONS:
-        chosen = found["readers"]["chosen"][f"{epsilon:g}"]
-        assert scores["auto"][f"{epsilon:g}"] == scores[chosen][f"{epsilon:g}"]
-        assert 0.3 < scores["auto"][f"{epsilon:g}"][0] < 1
+    assert set(found["chosen"].values()) == {"rounds"}
+    assert all(0.3 < found["rounds"]["scores"][f"{epsilon:g}"][0] < 1 for epsilon in EPSILONS)
     written = page.read_text()
     assert "| digits | 1,347 × 64 | 1 × 5 |" in written
     # A second run keeps what it does not measure, and the page needs no run at all.
