@@ -42,20 +42,11 @@ DELTA = 1e-5
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 SPLITS = 8
 SEEDS = 5
-CLASSES = 10
 
-LEARNING_RATES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-CLIPS = (0.1, 0.2, 0.4, 0.7, 1.0)
-EPOCHS = (10, 20, 40, 80)
-BATCHES = (128, 256, 512, 1347)  # 1347 rows are the whole training set
-
-# The whole grid on a few splits, then the best of it on all of them with several seeds. The best
-# pairs of epochs and batch size go on with their best few settings each: settings of one pair share
-# their noise, so that the best settings regardless of pair would be those of the luckiest pair.
-COARSE_SPLITS = 4
-BEST_PAIRS = 6
+# The best pairs of epochs and batch size go on with their best few settings each: settings of one
+# pair share their noise, so that the best settings regardless of pair would be those of the
+# luckiest pair.
 BEST_PER_PAIR = 3
-FINE_SEEDS = 4
 
 # The random seeds from 0 on belong to the final runs, those from here on to the search.
 SEARCH_SEED = 1000
@@ -75,14 +66,35 @@ class Setting:
     batch: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """What is tried: all of it on a few splits, then the best of it on all with several seeds."""
+
+    learning_rates: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+    clips: tuple[float, ...] = (0.1, 0.2, 0.4, 0.7, 1.0)
+    epochs: tuple[int, ...] = (10, 20, 40, 80)
+    batches: tuple[int, ...] = (128, 256, 512, 1347)  # 1347 digits are the whole training set
+    coarse_splits: int = 4
+    best_pairs: int = 6
+    fine_seeds: int = 4
+
+    def settings(self, epochs: int, batch: int) -> list[Setting]:
+        """Return all settings with these epochs and this batch size."""
+        return [
+            Setting(rate, clip, epochs, batch)
+            for rate, clip in itertools.product(self.learning_rates, self.clips)
+        ]
+
+
 @dataclass(frozen=True)
 class Split:
-    """One random split of the rows."""
+    """One random split of the rows; labels are from 0 to `classes` - 1."""
 
     train_x: torch.Tensor
     train_y: torch.Tensor
     test_x: torch.Tensor
     test_y: torch.Tensor
+    classes: int
 
 
 def load_splits() -> list[Split]:
@@ -94,7 +106,7 @@ def load_splits() -> list[Split]:
     splits = []
     for seed in range(SPLITS):
         train, test = train_test_split(np.arange(len(x)), test_size=0.25, random_state=seed)
-        splits.append(Split(x[train], y[train], x[test], y[test]))
+        splits.append(Split(x[train], y[train], x[test], y[test], classes=10))
     return splits
 
 
@@ -110,15 +122,17 @@ def search_accuracies(
     # The bias is the weight of a feature that is always 1.
     x = functional.pad(torch.stack([split.train_x for split in splits]), (0, 1), value=1.0)
     y = torch.stack([split.train_y for split in splits])
-    one_hot = functional.one_hot(y, CLASSES).to(x.dtype)
+    classes = splits[0].classes
+    one_hot = functional.one_hot(y, classes).to(x.dtype)
     count, rows, features = x.shape
     batches = math.ceil(rows / settings[0].batch)
     rates = torch.tensor([s.learning_rate for s in settings]).view(1, 1, -1, 1)
     clips = torch.tensor([s.clip for s in settings]).view(1, 1, -1, 1)
     steps = rates / (rows // batches)
 
-    # torch.nn.Linear's own initialisation: uniform within ±1/√64.
-    start = (2 * torch.rand(count, features, 1, CLASSES, generator=generator) - 1) / 8
+    # torch.nn.Linear's own initialisation: uniform within one over the root of the columns.
+    start = 2 * torch.rand(count, features, 1, classes, generator=generator) - 1
+    start /= math.sqrt(features - 1)
     weights = start.expand(-1, -1, len(settings), -1).contiguous()
     for _ in range(settings[0].epochs * batches):
         chosen = torch.rand(count, rows, generator=generator) < 1 / batches
@@ -126,29 +140,29 @@ def search_accuracies(
         width = int(chosen.sum(1).max())
         present, order = chosen.float().topk(width, dim=1)
         batch_x = x.gather(1, order.unsqueeze(-1).expand(-1, -1, features))
-        batch_y = one_hot.gather(1, order.unsqueeze(-1).expand(-1, -1, CLASSES))
-        logits = (batch_x @ weights.flatten(2)).unflatten(2, (len(settings), CLASSES))
+        batch_y = one_hot.gather(1, order.unsqueeze(-1).expand(-1, -1, classes))
+        logits = (batch_x @ weights.flatten(2)).unflatten(2, (len(settings), classes))
         errors = torch.softmax(logits, -1) - batch_y.unsqueeze(2)
         # A row's gradient is the outer product of its features and its error, so that its norm is
         # the product of theirs; the 1e-6 is Opacus's.
         norms = errors.norm(dim=-1, keepdim=True) * batch_x.norm(dim=-1).view(count, width, 1, 1)
         errors *= (clips / (norms + 1e-6)).clamp(max=1) * present.view(count, width, 1, 1)
         gradient = (batch_x.mT @ errors.flatten(2)).view_as(weights)
-        noise = torch.randn(count, features, 1, CLASSES, generator=generator) * noise_multiplier
+        noise = torch.randn(count, features, 1, classes, generator=generator) * noise_multiplier
         weights -= steps * (gradient + clips * noise)
 
     test_x = functional.pad(torch.stack([split.test_x for split in splits]), (0, 1), value=1.0)
     test_y = torch.stack([split.test_y for split in splits])
-    logits = (test_x @ weights.flatten(2)).unflatten(2, (len(settings), CLASSES))
+    logits = (test_x @ weights.flatten(2)).unflatten(2, (len(settings), classes))
     hits = logits.argmax(-1) == test_y.unsqueeze(-1)
     return hits.double().mean((0, 1)).numpy()
 
 
-def search(splits: list[Split], epsilon: float) -> Setting:
+def search(splits: list[Split], epsilon: float, grid: Grid) -> Setting:
     """Return the setting with the best mean test accuracy."""
     multipliers = {}
     leaders = {}
-    for epochs, batch in itertools.product(EPOCHS, BATCHES):
+    for epochs, batch in itertools.product(grid.epochs, grid.batches):
         multipliers[epochs, batch] = get_noise_multiplier(
             target_epsilon=epsilon,
             target_delta=DELTA,
@@ -156,12 +170,9 @@ def search(splits: list[Split], epsilon: float) -> Setting:
             epochs=epochs,
             accountant="prv",
         )
-        settings = [
-            Setting(rate, clip, epochs, batch)
-            for rate, clip in itertools.product(LEARNING_RATES, CLIPS)
-        ]
+        settings = grid.settings(epochs, batch)
         accuracies = search_accuracies(
-            splits[:COARSE_SPLITS],
+            splits[: grid.coarse_splits],
             settings,
             noise_multiplier=multipliers[epochs, batch],
             seed=SEARCH_SEED,
@@ -170,13 +181,13 @@ def search(splits: list[Split], epsilon: float) -> Setting:
         leaders[epochs, batch] = accuracies[order[0]], [settings[index] for index in order]
 
     fine = {}
-    for pair in sorted(leaders, key=lambda p: leaders[p][0], reverse=True)[:BEST_PAIRS]:
+    for pair in sorted(leaders, key=lambda p: leaders[p][0], reverse=True)[: grid.best_pairs]:
         settings = leaders[pair][1]
         runs = [
             search_accuracies(
                 splits, settings, noise_multiplier=multipliers[pair], seed=SEARCH_SEED + 1 + run
             )
-            for run in range(FINE_SEEDS)
+            for run in range(grid.fine_seeds)
         ]
         fine.update(zip(settings, np.mean(runs, axis=0), strict=True))
     best = max(fine, key=lambda s: fine[s])
@@ -192,7 +203,7 @@ def train(
     Without a noise multiplier, Opacus finds the one for ε.
     """
     torch.manual_seed(seed)
-    model = torch.nn.Linear(split.train_x.shape[1], CLASSES)
+    model = torch.nn.Linear(split.train_x.shape[1], split.classes)
     engine = opacus.PrivacyEngine(accountant="prv")
     parts = {
         "module": model,
@@ -224,14 +235,23 @@ def train(
     return accuracy, float(optimizer.noise_multiplier), engine
 
 
-def measure(splits: list[Split], setting: Setting, epsilon: float) -> dict[str, object]:
-    """Run Opacus on every split with every seed, and check what was spent."""
+@dataclass(frozen=True)
+class Runs:
+    """What Opacus reached, with what noise, and what it says that it has spent."""
+
+    accuracies: list[float]
+    noise_multiplier: float
+    spent: float
+
+
+def repeat(splits: list[Split], setting: Setting, *, epsilon: float, seeds: int) -> Runs:
+    """Run Opacus on every split with so many seeds, and check what was spent."""
     accuracies = []
     histories = set()
     # The training sets are equally large, so that the noise found for the first run serves all.
     noise_multiplier = None
     # A seed serves once: noise shared between splits would make the standard error too small.
-    for seed, split in enumerate(split for split in splits for _ in range(SEEDS)):
+    for seed, split in enumerate(split for split in splits for _ in range(seeds)):
         accuracy, noise_multiplier, engine = train(
             split, setting, epsilon=epsilon, seed=seed, noise_multiplier=noise_multiplier
         )
@@ -243,6 +263,13 @@ def measure(splits: list[Split], setting: Setting, epsilon: float) -> dict[str, 
     spent = float(engine.accountant.get_epsilon(DELTA, eps_error=EPSILON_ERROR))
     if not 0.98 * epsilon <= spent <= epsilon:
         raise RuntimeError(f"ε = {spent} was spent instead of {epsilon}")
+    return Runs(accuracies, noise_multiplier, spent)
+
+
+def measure(splits: list[Split], setting: Setting, epsilon: float) -> dict[str, object]:
+    """Return what Opacus reaches on all splits with all seeds."""
+    runs = repeat(splits, setting, epsilon=epsilon, seeds=SEEDS)
+    accuracies, spent = runs.accuracies, runs.spent
     stderr = float(np.std(accuracies, ddof=1)) / math.sqrt(len(accuracies))
     mean = float(np.mean(accuracies))
     print(f"ε = {epsilon}: Opacus {mean:.4f} ± {stderr:.4f}, spent {spent:.4f}", flush=True)
@@ -255,14 +282,14 @@ def measure(splits: list[Split], setting: Setting, epsilon: float) -> dict[str, 
             "clip": setting.clip,
             "epochs": setting.epochs,
             "batch": setting.batch,
-            "noise_multiplier": noise_multiplier,
+            "noise_multiplier": runs.noise_multiplier,
         },
         "spent_epsilon": round(spent, 4),
     }
 
 
-def main() -> None:
-    """Search and measure at every ε, and write the JSON."""
+def prepare() -> None:
+    """Make runs that can be repeated, and say nothing that is known."""
     # One thread sums in one order, so that a run can be repeated; at this size more do not help.
     torch.set_num_threads(1)
     # Opacus warns of the secure mode, and torch of a hook on inputs that need no gradient.
@@ -271,9 +298,14 @@ def main() -> None:
     # The accountant takes log(0) when every row is in every batch, where its answer is still the
     # Gaussian mechanism's, and bounds its domain by Rényi orders that need not be the best.
     warnings.filterwarnings("ignore", module=r"opacus\.accountants")
+
+
+def main() -> None:
+    """Search and measure at every ε, and write the JSON."""
+    prepare()
     start = time.perf_counter()
     splits = load_splits()
-    results = [measure(splits, search(splits, epsilon), epsilon) for epsilon in EPSILONS]
+    results = [measure(splits, search(splits, epsilon, Grid()), epsilon) for epsilon in EPSILONS]
     report = {
         "data": "sklearn load_digits; x/16 - 0.5, rows L2-normalised; 25% held out",
         "delta": DELTA,

@@ -10,7 +10,7 @@ are embedded once, and kept in build/embeddings (pip install -c constraints.txt 
   same release with the same seed, to the bit: its figures are those of "auto".
 - What was measured is kept in benchmarks/estimators.json, part by part, so that a part can be
   measured again without the others, and the page be made without any: --page-only.
-- Peers: `estimators_peers.py`. Opacus's own figures on digits are those of `dpsgd.py`.
+- Peers: `estimators_peers.py`, and `estimators_opacus.py` (pip install opacus).
 """
 
 import argparse
@@ -42,7 +42,7 @@ AUTO = "auto"
 RESULTS = pathlib.Path(__file__).with_suffix(".json")
 PAGE = ROOT / "docs" / "estimators.md"
 READERS = ("rounds", "average", "least_squares")
-PARTS = (*READERS, "ceilings", "dpsgd", "diffprivlib", "stability", "speed")
+PARTS = (*READERS, "ceilings", "dpsgd", "opacus", "diffprivlib", "stability", "speed")
 SPEED_ROWS = [10_000, 100_000, 1_000_000]
 
 Report = dict[str, object]
@@ -99,6 +99,12 @@ def chosen(dataset: Dataset, split: Split) -> Report:
     }
 
 
+def _opacus() -> Callable[..., dict[float, dict[str, object]]]:
+    from estimators_opacus import opacus  # needs what nothing else here does
+
+    return opacus
+
+
 def by_epsilon(found: dict[float, dict[str, object]]) -> Report:
     """Return a report with ε as JSON has it."""
     return {f"{epsilon:g}": each for epsilon, each in found.items()}
@@ -125,6 +131,10 @@ def measure(
         },
         "ceilings": (own, lambda: [ceilings(dataset, split) for split in few]),
         "dpsgd": (own, lambda: by_epsilon(dpsgd(dataset, few, EPSILONS, DELTA))),
+        "opacus": (
+            own and not dataset.is_regression,
+            lambda: by_epsilon(_opacus()(dataset, few, EPSILONS, DELTA)),
+        ),
         "diffprivlib": (
             own and python is not None,
             lambda: by_epsilon(diffprivlib(python, dataset, few, EPSILONS)),

@@ -9,6 +9,10 @@ import numpy as np
 from discreet._typing import Array, Integers
 from discreet.errors import InvalidInput
 
+# numpy makes one type of all labels in a list, and one that is no whole number makes all of them
+# floats. That must not turn the label of another row into a class that it is not.
+_INEXACT = 2**53
+
 
 @dataclass(frozen=True, eq=False)
 class Labels:
@@ -31,6 +35,10 @@ class Labels:
             raise InvalidInput("Expected classes to be distinct labels.")
         if len(found) < 2:
             raise InvalidInput("Expected at least two classes: with one class nothing is learnt.")
+        if any(isinstance(each, int) and abs(each) >= _INEXACT for each in found.tolist()):
+            raise InvalidInput(
+                "Expected classes that are whole numbers to be below 2^53; write them as texts."
+            )
         return cls(found)
 
     @property

@@ -140,8 +140,15 @@ class _Stream:
         """Keep the ids of a chunk in the first pass, and compare with them in later ones."""
         if not self._whole and place == len(self._ids):
             self._ids.append(of_row)
-        elif place >= len(self._ids) or not np.array_equal(self._ids[place], of_row):
+        elif place >= len(self._ids) or not _same_ids(self._ids[place], of_row):
             raise InvalidInput("Expected every row to belong to the same record in every pass.")
+
+
+def _same_ids(one: Array, other: Array) -> bool:
+    """Return whether ids are the same; as Python has it, where they are Python's own numbers."""
+    if isinstance(one, list) or isinstance(other, list):
+        return list(one) == list(other)
+    return bool(np.array_equal(one, other))
 
 
 def _chunk(parts: object, classes: Labels) -> Chunk:
@@ -162,7 +169,7 @@ def _table(keys: Array, labels: Array, classes: Labels) -> Table:
     """Return keys with the place of each row's label among the classes."""
     try:
         given = np.asarray(labels)
-    except (TypeError, ValueError, RuntimeError):
+    except Exception:  # noqa: BLE001 (objects that may say anything)
         given = np.empty(())
     if given.ndim != 1 or isinstance(labels, np.ma.MaskedArray):
         # `from None`: the original message may show more than that.

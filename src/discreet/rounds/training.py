@@ -13,7 +13,7 @@ from discreet._typing import Floats, Integers
 from discreet._warn import Note
 from discreet.errors import InvalidInput
 from discreet.memory.adder import Adder
-from discreet.memory.progress import Advance, passes_bar
+from discreet.memory.progress import Advance, passes_bar, unseen
 from discreet.memory.release import Released
 from discreet.memory.row_layout import RowLayout
 from discreet.memory.rows import Table
@@ -52,26 +52,26 @@ def train(
     source = SystemEntropy() if entropy is None else entropy
     receipt = settings.receipt(source)  # before any noise: what is drawn has been accounted for
     count = layout.rounds + 1
-    with passes_bar(count, rows=passes.rows, show=progress) as begin:
-        door = _Door(passes, source, begin)
-        try:
+    door = _Door(passes, source)
+    try:
+        with passes_bar(count, rows=passes.rows, show=progress) as door.begin:
             descent = _last(settings, door)
             scale, totals = _judged(settings, Weights.of(descent.weights), door)
-        except BaseException as error:
-            if door.drawn:
-                error.add_note(Note(_SPENT.format(drawn=door.drawn, passes=count)))
-            raise
-    return Released(
-        state=_frozen(np.ldexp(scale * descent.weights.T[None], STATE_BITS)),
-        others=(_frozen(totals[None]),),
-        layout=layout,
-        guarantee=settings.guarantee(receipt),
-        receipt=receipt,
-        sigma=settings.sigma(layout),
-        group_rows=settings.group_rows,
-        rows=passes.rows if settings.public_rows else None,
-        rows_hint=settings.rows_hint,
-    )
+        return Released(
+            state=_frozen(np.ldexp(scale * descent.weights.T[None], STATE_BITS)),
+            others=(_frozen(totals[None]),),
+            layout=layout,
+            guarantee=settings.guarantee(receipt),
+            receipt=receipt,
+            sigma=settings.sigma(layout),
+            group_rows=settings.group_rows,
+            rows=passes.rows if settings.public_rows else None,
+            rows_hint=settings.rows_hint,
+        )
+    except BaseException as error:
+        if door.drawn:
+            error.add_note(Note(_SPENT.format(drawn=door.drawn, passes=count)))
+        raise
 
 
 @dataclass(eq=False, repr=False)
@@ -87,7 +87,7 @@ class _Door:
 
     passes: Passes
     source: Entropy
-    begin: Callable[[int], Advance]
+    begin: Callable[[int], Advance] = field(default=lambda _: unseen, init=False)
     drawn: int = field(default=0, init=False)
 
     def noisy(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import _validate
-from discreet._typing import Floats
+from discreet._typing import Array, Floats
 from discreet.kernels.maps import NORMS
 from discreet.sklearn.ranges import Ranges
 
@@ -58,9 +58,13 @@ class Columns:
         """Whether all columns are of one kind, as the pixels of a picture are."""
         return self.ranges.alike
 
-    def keys(self, rows: Floats) -> Floats:
-        """Return rows (n, d) as keys (n, d), in the precision that they have."""
-        keys = np.empty_like(rows, order="C")
+    def keys(self, rows: Floats) -> Array:
+        """Return rows (n, d) as keys (n, d), in single precision.
+
+        Whatever precision rows have: one more row can change that of all others, and must not
+        change their keys. It is finer than the lattice that keys are rounded to.
+        """
+        keys = np.empty(rows.shape, dtype=np.float32)
         step = max(_AT_ONCE // rows.shape[1], 1)
         for start in range(0, len(rows), step):
             keys[start : start + step] = self._some(rows[start : start + step])
@@ -98,7 +102,7 @@ class Embeddings:
         """A direction is not a column: nothing sets one apart."""
         return True
 
-    def keys(self, rows: Floats) -> Floats:
+    def keys(self, rows: Floats) -> Array:
         """Return rows (n, d) themselves."""
         return rows
 

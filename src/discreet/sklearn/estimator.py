@@ -26,6 +26,12 @@ from discreet.sklearn.targets import Labels, Targets
 # Rows stay in single precision if they are in it: a million of them are large.
 _PRECISIONS = (np.float64, np.float32)
 
+# Messages of scikit-learn that quote numbers, and what is said in their place.
+_QUOTING = {
+    "could not convert": "Expected X, and targets of regression, to be numbers.",
+    "Complex data not supported": "Complex data not supported: expected X to be real numbers.",
+}
+
 _TAKEN = "taken from the data"
 _NO_WEIGHTS = (
     "Expected no sample_weight: a weight would change how much one row can move what is released, "
@@ -111,10 +117,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         try:
             rows, targets = validate_data(self, X, y, dtype=_PRECISIONS, **self._target_checks)
         except ValueError as error:
-            if "could not convert" in str(error):  # and quotes what
-                raise InvalidInput(
-                    "Expected X, and targets of regression, to be numbers."
-                ) from None
+            for quoting, plain in _QUOTING.items():
+                if quoting in str(error):
+                    raise InvalidInput(plain) from None
             raise
         return rows, targets
 
@@ -175,8 +180,8 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         )
         return terms, recipe.reader
 
-    def _public_keys(self, columns: Columns | Embeddings) -> Floats | None:
-        """Return public rows, in units of X, as keys."""
+    def _public_keys(self, columns: Columns | Embeddings) -> Array:
+        """Return public rows, in units of X, as keys; None if there are none."""
         if self.public_rows is None:
             return None
         if hasattr(self, "feature_names_in_") and hasattr(self.public_rows, "columns"):
@@ -191,10 +196,11 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     def _reading(self) -> Reader:
         return readers.named(self.reader_)
 
-    def _queries(self, X: Array) -> Floats:
+    def _queries(self, X: Array) -> Array:
         """Return what is asked about, as keys (m, d)."""
         check_is_fitted(self)
-        return self._columns.keys(validate_data(self, X, reset=False, dtype=_PRECISIONS))
+        rows = validate_data(self, X, reset=False, dtype=_PRECISIONS)
+        return self._columns.keys(rows).astype(rows.dtype, copy=False)
 
     @property
     def card_(self) -> Card:

@@ -27,13 +27,13 @@ def test_columns_go_to_their_part_of_the_ball():
     fractions[:, [0, 3]] = (begin_at_zero + 2 * np.sqrt(begin_at_zero)) / 3
     wanted = (2 * fractions - 1) / np.sqrt(5)
     wanted[:, 4] = 0
-    np.testing.assert_allclose(COLUMNS.keys(table), wanted, atol=1e-12)
+    np.testing.assert_allclose(COLUMNS.keys(table), wanted, atol=1e-7)
 
 
 def test_ends_of_ranges_and_what_is_beyond_are_corners_of_the_ball():
     corners = COLUMNS.keys(np.array([LOW, HIGH, LOW - 1e9, HIGH + 1e9])) * np.sqrt(5)
     ends = np.array([1, 1, 1, 1, 0])
-    np.testing.assert_allclose(corners, [-ends, ends, -ends, ends], atol=1e-15)
+    np.testing.assert_allclose(corners, [-ends, ends, -ends, ends], atol=1e-7)
     assert COLUMNS.norm == 1.0
 
 
@@ -47,7 +47,7 @@ def test_no_key_is_longer_than_one_in_any_precision(dtype):
 def test_a_row_is_the_same_key_to_the_bit_wherever_it_stands(dtype):
     table = rows(3001, dtype=dtype)
     keys = COLUMNS.keys(table)
-    assert keys.dtype == dtype
+    np.testing.assert_array_equal(COLUMNS.keys(table.astype(np.float64)), keys)
     order = np.random.default_rng(1).permutation(len(table))
     np.testing.assert_array_equal(COLUMNS.keys(table[order]), keys[order])
     np.testing.assert_array_equal(COLUMNS.keys(np.asfortranarray(table)), keys)
@@ -76,7 +76,7 @@ def test_directions_are_longer_than_any_bound_and_forget_how_bright_a_picture_is
     assert np.linalg.norm(keys, axis=1).min() > 1e4
     spread = (rows + 2 * np.sqrt(rows)) / 3
     unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (keys, spread)]
-    np.testing.assert_allclose(*unit, atol=1e-12)
+    np.testing.assert_allclose(*unit, atol=1e-7)
     assert not np.any(Columns(ranges, directions=True).keys(np.zeros((1, 3))))
 
 
@@ -127,9 +127,10 @@ def test_ranges_and_back():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_keys_on_the_sphere_are_all_as_long_and_each_the_same_wherever_it_stands(dtype):
-    keys = 2.5 * COLUMNS.keys(rows(500, dtype=dtype))
+    keys = (2.5 * COLUMNS.keys(rows(500))).astype(dtype)
     lifted = on_sphere(keys, 2.5)
     assert lifted.dtype == dtype
+    np.testing.assert_array_equal(on_sphere(keys.astype(np.float64), 2.5), lifted)
     np.testing.assert_array_equal(lifted[:, :-1], keys)
     np.testing.assert_allclose(np.linalg.norm(lifted, axis=1), 2.5, rtol=1e-6)
     for other in (np.asfortranarray(keys), keys[::-1][::-1]):

@@ -214,6 +214,17 @@ def test_numbers_that_are_none_are_refused_and_no_value_is_quoted(case):
         make().fit(texts, y)
     assert "secret" not in str(caught.value)
     assert caught.value.__suppress_context__
+    with pytest.raises(InvalidInput, match="numbers") as caught:
+        make().fit(X + 0.123456789j, y)
+    assert "0.1234" not in str(caught.value)
+
+
+def test_keys_do_not_depend_on_the_precision_of_rows(case):
+    """One more row may change it for all: a table of float32 with one float64 is float64."""
+    make, y = case
+    rows = X.astype(np.float32)
+    one, other = (make(entropy=Seeded(3)).fit(each, y) for each in (rows, rows.astype(np.float64)))
+    assert np.array_equal(one.release_.released.state, other.release_.released.state)
 
 
 def test_targets_that_are_no_numbers_are_refused_and_not_quoted():

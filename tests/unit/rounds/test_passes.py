@@ -301,6 +301,47 @@ def test_classes_are_numbers_or_texts_each_of_them_once():
         Labels.of(np.array([1, "a"], dtype=object), distinct=True)
 
 
+@pytest.mark.parametrize("other", [1.0, np.uint64(1), 1 + 0j])
+def test_the_type_of_one_label_changes_no_other(other):
+    """All whole numbers become floats then, and some of those would be another class."""
+    for large in (2**53, -(2**53), 10**40):
+        with pytest.raises(InvalidInput, match="below"):
+            Labels.of([0, large], distinct=True)
+    classes = Labels.of([1, 2**53 - 1, 2**53 - 2], distinct=True)
+    for large, place in ((2**53 - 1, 2), (2**53 - 2, 1)):
+        assert classes.places(np.asarray([large, 1, other])).tolist() == [place, 0, 0]
+    with pytest.raises(InvalidInput, match="one of classes"):
+        classes.places(np.asarray([2**53, other]))
+
+
+class Saying:
+    """What numpy asks when it makes an array of it."""
+
+    def __array__(self, *_, **__):
+        raise KeyError("secret")
+
+
+def test_labels_that_say_something_are_not_quoted():
+    with pytest.raises(InvalidInput, match="labels of shape") as caught:
+        made(labels=Saying())
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("ids", "others"),
+    [([2**63, 2**63 + 1, -1], [2**63 + 1, 2**63, -1]), (["a", "b", "c"], ["b", "a", "c"])],
+)
+def test_rows_stay_with_their_records(ids, others):
+    opened = []
+
+    def keys():
+        opened.append(1)
+        yield KEYS[:3], LABELS[:3], others if len(opened) > 1 else ids
+
+    with pytest.raises(InvalidInput, match="same record in every pass"):
+        made(keys, None, memory_limit=0)
+
+
 def test_public_rows_make_landmarks():
     state = made(features="near_landmarks", public_rows=public_rows(DIM))
     assert np.array_equal(

@@ -13,7 +13,7 @@ from discreet.accounting import Gaussian, Receipt, gaussian_sigma
 from discreet.memory import Unit
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Neighbours
-from discreet.rounds import SoftmaxOptions, settle
+from discreet.rounds import SoftmaxOptions, settle, training
 from discreet.rounds.layout import Weights
 from discreet.rounds.settings import first_round, judgement, later_round
 from discreet.testing import Seeded, Silent
@@ -241,6 +241,17 @@ def test_an_interrupt_in_a_later_round_says_that_the_budget_is_spent(stop_at, er
     assert f"noise had been drawn in {stop_at} of 17 passes" in note
     assert "Nothing was released" in note
     assert "as spent" in note
+
+
+def test_an_interrupt_after_the_last_noise_says_so_too(monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_frozen", stop)
+    keys, labels = rows_of(60)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        discreet.softmax_regression(keys, labels, classes=range(3), entropy=Seeded(0), **SPEND)
+    assert "drawn in 17 of 17 passes" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("limit", [0, 1e9])
