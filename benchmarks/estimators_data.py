@@ -330,7 +330,7 @@ _AS_DIGITS = {"kind": Kind.SPOILED, "draws": 5, "same_rows_as": "digits"}
 
 CASES = (
     Case("digits", "digits", digits, 10, (0.845, 0.905, 0.935, 0.95), draws=5),
-    Case("cancer", "breast cancer", cancer, 100, (0.935, 0.945, 0.95, 0.955)),
+    Case("cancer", "breast cancer", cancer, 100, (0.935, 0.945, 0.95, 0.955), peer_splits=20),
     Case("adult", "UCI Adult", adult, 5, (0.838, 0.841, 0.843, 0.844)),
     Case("reviews", "film reviews, MiniLM, cut off", reviews(None), 5, _REVIEW_BARS),
     Case("short-reviews", "short film reviews, MiniLM", reviews(REVIEW_WORDS), 5, _REVIEW_BARS),
@@ -348,7 +348,7 @@ CASES = (
     ),
     Case("compas", "COMPAS", compas, 10, kind=Kind.UNSEEN),
     Case("german", "German credit", german, 10, kind=Kind.UNSEEN, draws=5),
-    Case("wine", "wine", wine, 100, kind=Kind.WATCHED),
+    Case("wine", "wine", wine, 100, kind=Kind.WATCHED, peer_splits=20),
     Case("fashion", "fashion-MNIST", fashion, 2, kind=Kind.WATCHED, peer_splits=1),
     Case(
         "fashion-public",

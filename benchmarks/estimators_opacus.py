@@ -16,8 +16,8 @@ from estimators_peers import bounded
 
 # Of the rows, in one batch.
 BATCHES = (16, 4, 1)
-# More than so many numbers in a table are searched on one split, with fewer pairs.
-LARGE = 10_000_000
+# Tables with more numbers than this are searched on one split, and for fewer epochs.
+LARGE = 1_000_000
 
 
 def opacus(
@@ -40,9 +40,9 @@ def _grid(dataset: Dataset) -> Grid:
     rows = dataset.private_rows
     large = rows * dataset.rows.shape[1] > LARGE
     return Grid(
-        learning_rates=(0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0),
+        learning_rates=(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
         clips=(0.1, 0.3, 1.0),
-        epochs=(10, 40) if large else (10, 20, 40, 80),
+        epochs=(10, 40) if large else (20, 60, 180),
         batches=tuple(-(-rows // parts) for parts in BATCHES),
         coarse_splits=1 if large else 2,
         best_pairs=1 if large else 3,

@@ -9,7 +9,7 @@ from scipy import stats
 
 import discreet
 from discreet.memory.settings import part_sigmas
-from discreet.regression import Linear, Rays, Waves
+from discreet.regression import Linear, LinesAndWaves, Rays, Waves
 from discreet.testing import Seeded, Silent
 
 # Each test is run at this level; seeds are fixed, so it fails always or never.
@@ -83,6 +83,8 @@ def rows_of(kind, count, dim):
         rows = rows + 1.5 * unit_rows(6, dim, seed=6)[rng.integers(0, 6, count)]
     if kind == "few directions":
         rows = rows / np.arange(1, dim + 1)
+    if kind == "columns":
+        return rng.uniform(-1, 1, (count, dim)) / math.sqrt(dim)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
@@ -94,6 +96,9 @@ CELLS = [
     ("clusters", 20_000, 12, "rays", 0.5),
     ("few directions", 5_000, 12, "waves", 4.0),
     ("few directions", 20_000, 12, "linear", 0.5),
+    ("columns", 20_000, 8, "lines and waves", 0.5),
+    pytest.param(("columns", 20_000, 8, "many waves", 1.0), marks=pytest.mark.slow),
+    pytest.param(("columns", 5_000, 8, "many waves", 4.0), marks=pytest.mark.slow),
 ]
 
 
@@ -108,6 +113,10 @@ def test_standard_errors_hold_as_often_as_they_should(cell):
         "linear": Linear(dim),
         "rays": Rays(dim),
         "waves": Waves(dim, frequencies=64, scale=3.0, key_norm=1.0, query_norm=1.0),
+        "many waves": Waves(dim, frequencies=160, scale=2.5, key_norm=1.0, query_norm=1.0),
+        "lines and waves": LinesAndWaves(
+            Rays(dim), Waves(dim, frequencies=64, scale=6.0, key_norm=1.0, query_norm=1.0)
+        ),
     }[name]
     options = {"epsilon": epsilon, "delta": 1e-5, "features": features}
     truth = discreet.least_squares(keys, values, **options, entropy=Silent()).predict(queries)

@@ -20,18 +20,25 @@ _BITS = 24
 def normal_frequencies(dim: int, count: int, seed: int) -> Floats:
     """Return `count` frequencies, shape (count, dim): each normal, orthogonal within a block."""
     blocks, size = -(-count // dim), min(dim, count)
-    # A hash is the same everywhere and for ever. (This is no noise: it hides nothing.)
-    stream = hashlib.shake_256(f"discreet frequencies {seed}".encode())
-    words = np.frombuffer(stream.digest(8 * 2 * blocks * size * dim), dtype="<u8")
-    uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    drawn = public_normals(f"discreet frequencies {seed}", 2 * blocks * size * dim)
     # Rounded, so that a last bit of the quantile function does not matter.
-    normal = np.rint(special.ndtri(uniform) * 2.0**20).reshape(2, blocks, size, dim)
+    normal = np.rint(drawn * 2.0**20).reshape(2, blocks, size, dim)
     directions = _orthonormal(normal[0])
     squared = np.sum(normal[1].astype(np.int64) ** 2, axis=-1)
     lengths = np.sqrt(squared.astype(np.float64)) * 2.0 ** -(20 + _BITS)
     rows: Floats = (directions * lengths[..., None]).reshape(-1, dim)[:count]
     rows.flags.writeable = False
     return rows
+
+
+def public_normals(text: str, count: int) -> Floats:
+    """Return so many normal numbers that anybody can draw again, shape (count,).
+
+    A hash of the text is the same everywhere and for ever. (This is no noise: it hides nothing.)
+    """
+    words = np.frombuffer(hashlib.shake_256(text.encode()).digest(8 * count), dtype="<u8")
+    uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    return np.asarray(special.ndtri(uniform))
 
 
 def _orthonormal(rows: Floats) -> Floats:

@@ -13,6 +13,7 @@ from discreet.memory.asking import ask
 from discreet.memory.card import Card
 from discreet.memory.placed import Placed
 from discreet.memory.readable import Readable
+from discreet.regression.doubled import Doubled
 from discreet.regression.layout import Moments
 from discreet.regression.maps import QueryMap
 from discreet.regression.solution import Solution
@@ -72,7 +73,8 @@ class LeastSquares(Readable[Moments]):
             queries: shape (..., d), or (..., *heads, m, d).
             stderr: whether to return standard errors, too: of each number against the solution
                 without noise, at the same λ. About 1.96 of them hold 95% of the time. What the
-                features cannot express is not in them. `docs/errors.md`, "Least squares".
+                features cannot express is not in them. The first call takes as long as sixteen
+                solutions. `docs/errors.md`, "Least squares".
 
         Returns:
             Shape (..., d_v). With `stderr`, a pair of arrays of that shape.
@@ -123,17 +125,15 @@ class LeastSquares(Readable[Moments]):
     @cached_property
     def _all_placed(self) -> Placed:
         solution = self.solution
-        half = solution.moments_sigma[:, None, None] ** 2 / 2
-        # A bias that is somewhere between none and this has the variance of an even spread.
-        bias = solution.clipped[:, None, None] ** 2 / 3
+        doubled = Doubled.of(self._released, solution)
+        heads, count, *_ = doubled.apart.shape
         arrays = {
             "weights": solution.weights,
             "mean": solution.mean,
             "noise": solution.centred_sigma**2,
             "inverse": solution.inverse,
-            "shrunk": solution.inverse @ solution.weights,
-            "lengths": solution.true_lengths * half,
-            "truth": solution.true_part * (half + bias),
+            "apart": doubled.apart.reshape(heads, count, -1),
+            "bias": doubled.bias,
         }
         return Placed({**self.features.query_arrays(), **arrays})
 
@@ -148,17 +148,16 @@ class LeastSquares(Readable[Moments]):
     def _predicted_with_stderr(
         self, rows: Array, arrays: Mapping[str, Array]
     ) -> tuple[Array, Array]:
-        """Return predictions φ·W, and √Var of φ·(G₊ + λ)⁻¹·(N_S - N_G·W).
+        """Return predictions φ·W, and how far noise has moved them, in root mean square.
 
-        With x = (G₊ + λ)⁻¹·φ: σ_S²·‖x‖² + ½·σ_G²·(‖x‖²·‖w‖² + ⟨x, w⟩²) for each column w of W, as
-        long as it would be without noise; and ⅓·c²·⟨x, w⟩², where clipping adds up to c to
-        eigenvalues that are noise.
+        Noise of S: σ_S²·‖x‖² with x = (G₊ + λ)⁻¹·φ, exactly. Noise of G: `Doubled`.
         """
         xp = namespace(rows)
         features = self.features.query_features(self.features.within(rows), arrays)
+        predicted = features @ arrays["weights"]
         pulled = features @ arrays["inverse"]
-        length = xp.sum(pulled * pulled, axis=-1, keepdims=True)
-        along = (features @ arrays["shrunk"]) ** 2 * arrays["truth"]
-        of_moments = length * arrays["lengths"] + along
-        variance = length * arrays["noise"] + of_moments
-        return features @ arrays["weights"] + arrays["mean"], xp.sqrt(variance)
+        of_sums = xp.sum(pulled * pulled, axis=-1, keepdims=True) * arrays["noise"]
+        apart = features @ arrays["apart"]
+        pairs = xp.reshape(apart, (*apart.shape[:-1], -1, predicted.shape[-1]))
+        of_moments = xp.mean(pairs * pairs, axis=-2) + (features @ arrays["bias"]) ** 2
+        return predicted + arrays["mean"], xp.sqrt(of_sums + of_moments)

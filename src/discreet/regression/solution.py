@@ -7,7 +7,6 @@ sums say that the private rows are like them.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -44,7 +43,6 @@ class Solution:
         sums_sigma: standard deviation of the noise on an entry of S.
         centred_sigma: of that on an entry of Σ φ⊗(v - mean), shape (heads, 1, d_v).
         moments_sigma: of the noise on a diagonal entry of G, shape (heads,); zero if G is public.
-        clipped: what clipping adds to an eigenvalue that is noise, on average, shape (heads,).
     """
 
     weights: Floats
@@ -55,7 +53,6 @@ class Solution:
     sums_sigma: float
     centred_sigma: Floats
     moments_sigma: Floats
-    clipped: Floats
 
     @classmethod
     def of(cls, released: Released[Moments]) -> "Solution":
@@ -85,7 +82,6 @@ class Solution:
         ridge = np.maximum(own, _LEAST_RIDGE)[:, None] * _ridge(layout, noise)
         ridge = _quieter(layout, ridge, moments, centred, sums_sigma)
         inverse = _inverse(moments, ridge)
-        moments_sigma = own * noise if layout.share else 0 * own
         return cls(
             weights=inverse @ centred,
             mean=mean,
@@ -94,31 +90,8 @@ class Solution:
             own=own,
             sums_sigma=sums_sigma,
             centred_sigma=sums_sigma * np.sqrt(1 + (mean / layout.real_tau) ** 2),
-            moments_sigma=moments_sigma,
-            clipped=_clipped(moments, moments_sigma),
+            moments_sigma=own * noise if layout.share else 0 * own,
         )
-
-    @cached_property
-    def _noise_power(self) -> Floats:
-        """tr((G₊ + λ)⁻²), shape (heads, 1, 1)."""
-        return np.asarray(np.sum(self.inverse**2, axis=(1, 2), keepdims=True))
-
-    @cached_property
-    def true_part(self) -> Floats:
-        """How much of ‖w‖² is not noise, for each column, shape (heads, 1, d_v).
-
-        The noise of S adds σ_S²·tr((G₊ + λ)⁻²) to it, and that of G a factor, of which the root is
-        taken out: directions without any signal are clipped or shrunk, and add less.
-        """
-        squared = np.sum(self.weights**2, axis=1, keepdims=True)
-        own = np.maximum(squared - self.centred_sigma**2 * self._noise_power, 0.0)
-        variance = self.moments_sigma[:, None, None] ** 2 * self._noise_power / 2
-        return np.asarray(own / np.maximum(squared, np.finfo(float).tiny) / np.sqrt(1 + variance))
-
-    @property
-    def true_lengths(self) -> Floats:
-        """‖w‖² without its noise, shape (heads, 1, d_v)."""
-        return np.asarray(np.sum(self.weights**2, axis=1, keepdims=True) * self.true_part)
 
 
 def _mean(layout: Moments, sums: Floats, totals: Floats, sigma: float) -> Floats:
@@ -176,18 +149,6 @@ def _inverse(moments: Floats, ridge: Floats) -> Floats:
         return np.asarray(shrunk @ vectors.swapaxes(1, 2))
     clipped = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
     return np.linalg.inv(clipped + ridge[:, None, :] * np.eye(ridge.shape[1]))
-
-
-def _clipped(moments: Floats, sigma: Floats) -> Floats:
-    """Return what clipping at zero adds to an eigenvalue that is noise, on average, shape (heads,).
-
-    The trace of G has no bias, so what the positive eigenvalues have too much is what the negative
-    ones have too little. Eigenvalues of noise alone are within √2·σ·√r.
-    """
-    values = np.linalg.eigvalsh(moments)
-    edge = math.sqrt(2 * moments.shape[-1]) * sigma[:, None]
-    noise = np.maximum(np.sum(np.abs(values) <= edge, axis=1), 1)
-    return np.asarray(-np.sum(np.minimum(values, 0.0), axis=1) / noise)
 
 
 def _rows(released: Released[Moments], totals: Floats) -> Floats:
