@@ -28,6 +28,7 @@ WINE_HIGH = (20, 6, 4, 30, 200, 4, 6, 0.7, 4, 20, 2, 4, 2_000)
 # Reviews that the encoder reads to their end.
 REVIEW_TOKENS, REVIEW_WORDS = 256, 160
 REVIEWS, REVIEWS_TESTED = 11_000, 3_000
+SENTENCES, SENTENCES_TESTED = 8_530, 1_530
 
 
 @dataclass(frozen=True)
@@ -274,6 +275,13 @@ def reviews(words: int | None) -> Callable[[Places], Dataset]:
     return load
 
 
+def sentences(places: Places) -> Dataset:
+    """Return sentences of film reviews as unit vectors, good or bad."""
+    embedded = example("review_embeddings").embedded_reviews
+    rows, targets = embedded("rotten_tomatoes", SENTENCES, places.embeddings, tokens=REVIEW_TOKENS)
+    return Dataset(rows, targets, tested=SENTENCES_TESTED, norm=1.0)
+
+
 # How columns are made of normal numbers, and their ranges: all even; four of eight skewed; three
 # very skewed, with ranges far beyond most of them, and two that are yes or no.
 EVEN, SKEWED, MIXED = range(3)
@@ -346,6 +354,7 @@ CASES = (
         (0.94, 0.948, 0.953, 0.957),
         same_rows_as="mnist",
     ),
+    Case("sentences", "sentences of film reviews, MiniLM", sentences, 5, kind=Kind.UNSEEN),
     Case("compas", "COMPAS", compas, 10, kind=Kind.UNSEEN),
     Case("german", "German credit", german, 10, kind=Kind.UNSEEN, draws=5),
     Case("wine", "wine", wine, 100, kind=Kind.WATCHED, peer_splits=20),
