@@ -41,6 +41,28 @@ def test_every_line_was_measured_in_all_its_parts(report):
         assert case.same_rows_as or wanted <= set(found), case.name
 
 
+def test_cells_behind_opacus_are_counted_and_named(report):
+    cells = report["cases"]["digits"]["opacus"]
+    text = estimators_page.page(report)
+    assert f"{np.mean(cells['4']['scores']):.3f}" in text
+    better = copy.deepcopy(report)
+    better["cases"]["digits"]["opacus"]["4"]["scores"] = [1.0]
+    lead = 1 - np.mean(report["cases"]["digits"]["rounds"]["scores"]["4"])
+    assert f"digits at ε = 4 by {lead:.3f}" in estimators_page.page(better)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_opacus_itself_learns_the_digits():
+    pytest.importorskip("opacus")
+    import estimators_opacus
+
+    data = estimators_data.digits(Places())
+    found = estimators_opacus.opacus(data, [data.split(0)], [4.0], 1e-5)
+    [score] = found[4.0]["scores"]
+    assert 0.85 < score < 0.99
+
+
 def test_a_missed_bar_and_a_wrong_choice_are_said(report):
     worse = copy.deepcopy(report)
     worse["cases"]["digits"]["rounds"]["scores"]["4"] = [0.1] * 50

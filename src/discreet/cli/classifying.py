@@ -126,7 +126,7 @@ def parse_classes(text: str, *, numbers: bool) -> list[str] | list[float]:
         [names] = csv.reader([text])
     except (csv.Error, ValueError):  # a line break, or nothing
         raise InvalidInput("Expected --classes to be a list like a,b,c.") from None
-    return [_number(name) for name in names] if numbers else names
+    return [_number(name) for name in names] if numbers else [name.strip() for name in names]
 
 
 def parse_count_or_classes(text: str) -> int | list[str]:

@@ -56,6 +56,8 @@ class Passes:
         """
         if isinstance(keys, Iterator):
             raise InvalidInput(_ONCE)
+        if labels is not None and callable(keys) and not hasattr(keys, "__array__"):
+            raise InvalidInput("Expected labels to come with the chunks: (keys, labels).")
         if labels is not None:
             table, of_row = _chunk((keys, labels, groups), classes)
             return cls(lambda: [(table, of_row)], table.rows, of_row is not None, table.key_dim)
@@ -177,6 +179,8 @@ def _table(keys: Array, labels: Array, classes: Labels) -> Table:
             "Expected labels of shape (n,), one for each row, without a mask."
         ) from None
     places = classes.places(given)[:, None]
+    if hasattr(keys, "shape") and len(keys.shape) != 2:
+        raise InvalidInput("Expected keys of shape (n, d): a classifier has no heads.")
     if np.ndim(keys) == 2 and len(keys) != len(places):
         raise InvalidInput("Expected as many labels as there are rows of keys.")
     table = Table(keys, places)

@@ -78,7 +78,7 @@ class ClassifierPlan:
 
     @property
     def rows_needed(self) -> int:
-        """About how many rows it takes to get most of what is possible."""
+        """About how many rows it takes for most of what is possible, if classes are well apart."""
         return round(_SOME * self.noise_rows * self.class_count)
 
     @property
@@ -87,9 +87,9 @@ class ClassifierPlan:
         if self.rows_for_noise < _FEW:
             said = "little better than guessing"
         elif self.rows_for_noise < _SOME:
-            said = "on the way: about three quarters of what is possible"
+            said = "on the way: about three quarters of what is possible, if classes are well apart"
         elif self.rows_for_noise < _MANY:
-            said = "most of what is possible"
+            said = "most of what is possible, if classes are well apart"
         else:
             said = "nearly all that the features allow"
         if self.features.dim >= _WIDE:
@@ -114,7 +114,13 @@ class ClassifierPlan:
             ("for", f"{self.rows:,} rows of {self.class_count:,} classes at {spent}"),
             ("verdict", self.verdict),
             ("rows", f"{self.rows_for_noise:,.3g} of each class for each unit of noise"),
-            ("rows needed", f"about {self.rows_needed:,} for most of what is possible"),
+            (
+                "rows needed",
+                (
+                    f"about {self.rows_needed:,} for most of what is possible, if classes are well "
+                    "apart; several times more if not"
+                ),
+            ),
             ("features", self.features.describe()),
             ("noise", f"σ = {self.noise_rows:.4g} rows, for all rounds together"),
             ("rounds", f"{self.rounds}, so {self.passes} passes over the rows"),

@@ -26,6 +26,8 @@ from discreet.sklearn.targets import Labels, Targets
 # Rows stay in single precision if they are in it: a million of them are large.
 _PRECISIONS = (np.float64, np.float32)
 
+_FILL = "Fill it with a public constant; an imputer that learns from rows gives them away."
+
 # Messages of scikit-learn that quote numbers, and what is said in their place.
 _QUOTING = {
     "could not convert": "Expected X, and targets of regression, to be numbers.",
@@ -117,9 +119,12 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         try:
             rows, targets = validate_data(self, X, y, dtype=_PRECISIONS, **self._target_checks)
         except ValueError as error:
+            said = str(error)
             for quoting, plain in _QUOTING.items():
-                if quoting in str(error):
+                if quoting in said:
                     raise InvalidInput(plain) from None
+            if "contains NaN" in said:  # and goes on to advise an imputer, which would learn
+                raise InvalidInput(f"{said.splitlines()[0]} {_FILL}") from None
             raise
         return rows, targets
 
@@ -191,6 +196,14 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         if rows.shape[1] != self.n_features_in_:
             _validate.reject("public_rows", rows.shape, f"as wide as X is, {self.n_features_in_}")
         return columns.keys(rows)
+
+    def keys(self, X: Array) -> Array:
+        """Return rows as keys, shape (m, d): what `release_` takes, and what a file of it takes.
+
+        A release knows nothing of columns and their ranges. (A regressor's averages have keys with
+        one number more; predict with the estimator there.)
+        """
+        return self._queries(X)
 
     @property
     def _reading(self) -> Reader:

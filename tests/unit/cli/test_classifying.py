@@ -213,7 +213,7 @@ def test_what_is_wrong_is_said_in_one_sentence_without_a_label(folder, given, sa
 
 def test_classes_are_a_list_whose_commas_can_be_quoted():
     parse = classifying.parse_classes
-    assert parse('a, b,"c,d"', numbers=False) == ["a", " b", "c,d"]
+    assert parse('a, b,"c,d"', numbers=False) == ["a", "b", "c,d"]
     assert parse("3,-1,2.5, 4", numbers=True) == [3, -1, 2.5, 4]
     assert [type(each) for each in parse("3,2.5", numbers=True)] == [int, float]
     assert parse("3,-1", numbers=False) == ["3", "-1"]

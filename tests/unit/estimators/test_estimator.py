@@ -206,6 +206,8 @@ def test_numbers_that_are_none_are_refused_and_no_value_is_quoted(case):
         with pytest.raises(ValueError, match="contains") as caught:
             make().fit(rows, y)
         assert "0.1234" not in str(caught.value)
+        assert ("public constant" in str(caught.value)) is bool(np.isnan(bad))
+        assert "imputer transformer" not in str(caught.value)
         with pytest.raises(ValueError, match="contains"):
             make().fit(X, y).predict(rows)
     texts = X.astype(object)
@@ -217,6 +219,13 @@ def test_numbers_that_are_none_are_refused_and_no_value_is_quoted(case):
     with pytest.raises(InvalidInput, match="numbers") as caught:
         make().fit(X + 0.123456789j, y)
     assert "0.1234" not in str(caught.value)
+
+
+def test_keys_are_what_a_release_takes():
+    labels = (X[:, 0] > 0.5).astype(int)
+    made = PrivateClassifier(4, 1e-5, bounds=([0] * 3, [1, 1, 2]), classes=[0, 1]).fit(X, labels)
+    assert np.array_equal(made.release_.predict(made.keys(X)), made.predict(X))
+    assert not np.array_equal(made.release_.predict(X), made.predict(X))
 
 
 def test_keys_do_not_depend_on_the_precision_of_rows(case):
