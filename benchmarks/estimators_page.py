@@ -323,12 +323,18 @@ def all_readers(lines: Sequence[Line]) -> list[str]:
         for line, epsilon in cells(lines)
         if line.behind(epsilon) > ALLOWED
     ]
+    fewer = [
+        line.case.title
+        for line in lines
+        if len({line.found[each]["splits"] for each in line.readers}) > 1
+    ]
     return [
         "## Every reader",
         "",
         (
             'Rounds, least squares, then averages; bold is what `"auto"` chose, by public numbers '
             "only. Numbers cannot be learnt in rounds."
+            + (f" On fewer splits, but for the bold ones: {', '.join(fewer)}." if fewer else "")
         ),
         *table(["data", *COLUMNS_OF_EPSILON], rows),
         (
