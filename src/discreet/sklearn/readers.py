@@ -35,6 +35,10 @@ _CURVES, _ENOUGH_FOR_CURVES = 256, 300
 # How far waves reach, for columns in their ranges: for rounds, for least squares, and for votes.
 _ROUNDS_SCALE, _SCALE, _VOTES_SCALE = 5.0, 6.0, 7.0
 
+# Of waves that bend lines for numbers: how far they reach, and how much of the length of features
+# the lines have.
+_BENDING_SCALE, _BENDING_PORTION = 10.0, 0.5
+
 # Votes among embeddings in so many dimensions; softer in more, where rows are further apart.
 _SHARPEST, _DIRECTIONS = 6.0, 64
 
@@ -174,7 +178,10 @@ class Situation:
         seen = 0.0 if rows is None else rows / noise
         if self._embedded or self.width > _FEW_COLUMNS or seen < _ENOUGH_TO_BEND:
             return lines
-        return LinesAndWaves(lines, self._waves(BENDING_WAVES, _SCALE))
+        if self.classes is not None:  # planes between them are bent less
+            return LinesAndWaves(lines, self._waves(BENDING_WAVES, _SCALE))
+        waves = self._waves(BENDING_WAVES, _BENDING_SCALE)
+        return LinesAndWaves(lines, waves, portion=_BENDING_PORTION)
 
     def _waves(self, count: int, scale: float) -> Waves:
         norm = self.columns.norm
