@@ -355,8 +355,8 @@ CASES = (
         same_rows_as="mnist",
     ),
     Case("sentences", "sentences of film reviews, MiniLM", sentences, 5, kind=Kind.UNSEEN),
-    Case("compas", "COMPAS", compas, 10, kind=Kind.UNSEEN),
-    Case("german", "German credit", german, 10, kind=Kind.UNSEEN, draws=5),
+    Case("compas", "COMPAS", compas, 10, kind=Kind.WATCHED),
+    Case("german", "German credit", german, 10, kind=Kind.WATCHED, draws=5),
     Case("wine", "wine", wine, 100, kind=Kind.WATCHED, peer_splits=20),
     Case("fashion", "fashion-MNIST", fashion, 2, kind=Kind.WATCHED, peer_splits=1),
     Case(
