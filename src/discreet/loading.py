@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.memory import Memory, container
-from discreet.memory.container import Format
+from discreet.memory import Memories, Memory, container, several
+from discreet.memory.container import Format, Restorer
 from discreet.memory.file import MEMORY
 from discreet.memory.layout import Layout
 from discreet.memory.release import Released
@@ -16,7 +16,7 @@ from discreet.rounds import Rounds, SoftmaxRegression
 from discreet.rounds.file import SOFTMAX_REGRESSION
 
 # Whatever answers from a release.
-Readable = Memory | LeastSquares | SoftmaxRegression
+Readable = Memory | Memories | LeastSquares | SoftmaxRegression
 
 
 @dataclass(frozen=True)
@@ -39,27 +39,28 @@ _KINDS = (
     _Kind(Moments, LEAST_SQUARES, LeastSquares),
     _Kind(Rounds, SOFTMAX_REGRESSION, SoftmaxRegression),
 )
-_FORMS = tuple(kind.form for kind in _KINDS)
 
 
 def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 (what it is, the file says)
-    """Return what is in a file: a `Memory`, a `LeastSquares` or a `SoftmaxRegression`.
+    """Return what is in a file: a `Memory`, `Memories`, a `LeastSquares` or a `SoftmaxRegression`.
 
     (`discreet.memory.load`, `discreet.regression.load` and `discreet.rounds.load` open one kind,
     and say so to a type checker.) Raises `CorruptRelease` if the file is none, was cut short or
     altered; warns with `NotPrivateWarning` if it was made with a test source of noise.
     """
-    return _read(container.load(path, *_FORMS))
+    return container.read(path, from_bytes)
 
 
 def to_bytes(release: Readable) -> bytes:
     """Return the file of a release."""
+    if isinstance(release, Memories):
+        return several.to_bytes(release)
     return container.to_bytes(release.released, _kind(release.released).form)
 
 
 def from_bytes(data: bytes) -> Readable:
     """Return the release in a file's bytes, or raise `CorruptRelease`."""
-    return _read(container.from_bytes(data, *_FORMS))
+    return container.unpack(data, _RESTORERS)
 
 
 def _kind(released: Released[Any]) -> _Kind:
@@ -67,6 +68,12 @@ def _kind(released: Released[Any]) -> _Kind:
     return kind
 
 
-def _read(released: Released[Any]) -> Readable:
-    reader: type[Readable] = _kind(released).reader
-    return reader(released)
+def _restorer(kind: _Kind) -> Restorer[Readable]:
+    released = container.restorer(kind.form)
+    return lambda settings, tensors: kind.reader(released(settings, tensors))
+
+
+_RESTORERS: dict[str, Restorer[Readable]] = {
+    **{kind.form.name: _restorer(kind) for kind in _KINDS},
+    several.FORMAT: several.restored,
+}

@@ -64,7 +64,9 @@ def test_nothing_heavy_is_loaded(code):
     assert attempts == []
     assert loaded.isdisjoint(HEAVY)
     assert "discreet" in loaded
-    assert loaded.isdisjoint({"discreet.tables", "discreet.demo", "discreet.sklearn"})
+    assert loaded.isdisjoint(
+        {"discreet.tables", "discreet.demo", "discreet.sklearn", "discreet.nn"}
+    )
 
 
 def test_the_watch_sees_what_it_should():
@@ -103,7 +105,10 @@ def test_the_top_level_offers_what_it_lists():
         "accounting",
         "demo",
         "kernels",
+        "integrations.diffusers",
+        "integrations.transformers",
         "memory",
+        "nn",
         "paper",
         "regression",
         "rounds",

@@ -126,9 +126,11 @@ class Kernel(RowMap):
         query_norm: bound on ‖q‖₂; public, enforced by clipping.
         kind: the name under which files and callers know the map; see `registry`.
         evidence: what the ± of an answer is made of.
+        for_errors: the arrays of `reading` that `read` does without.
     """
 
     evidence: ClassVar[Evidence]
+    for_errors: ClassVar[frozenset[str]] = frozenset()
 
     dim: int
     _: KW_ONLY
@@ -273,6 +275,24 @@ class Kernel(RowMap):
     def read_parts(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> ReadParts:
         """Return sums with what is known of their error, where that is a residual (`evidence`)."""
         raise NotImplementedError
+
+    @property
+    def query_unit(self) -> float:
+        """What `read` multiplies queries by on its own, besides what its arrays hold."""
+        return 1.0
+
+    def reads_like(self, other: "Kernel") -> bool:
+        """Return whether `read` of this kernel reads the other's arrays just as its own would.
+
+        But for `query_unit`. Heads whose kernels differ in their bounds only can so be read at
+        once.
+        """
+        return self == other
+
+    def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
+        """Return the same kind of map, with as many features, for other bounds."""
+        bounds = (scale, key_norm, query_norm)
+        return _validate.reject("kernel", self.kind, f"one that is made of numbers, for {bounds}")
 
     @abc.abstractmethod
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:

@@ -7,7 +7,7 @@ for each frequency: the norm is known exactly, whatever the frequencies are.
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -286,6 +286,17 @@ class Fourier(Kernel):
             by_block = xp.reshape(state, (heads, self.blocks, self._block, state.shape[-1]))
             total = total + xp.permute_dims(values, (0, 2, 1, 3)) @ by_block
         return total
+
+    def reads_like(self, other: Kernel) -> bool:
+        """Frequencies are in the arrays."""
+        return isinstance(other, Fourier) and (other.dim, other.frequencies) == (
+            self.dim,
+            self.frequencies,
+        )
+
+    def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
+        """Return as many frequencies of the same seed for other bounds."""
+        return replace(self, stored=None, scale=scale, key_norm=key_norm, query_norm=query_norm)
 
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return ‖φ(q)‖ = e^(‖y‖²/2), given squared lengths in units of query_norm."""

@@ -77,6 +77,7 @@ class Landmarks(Kernel):
 
     kind: ClassVar[str] = "landmarks"
     evidence: ClassVar[Evidence] = Evidence.RESIDUAL
+    for_errors: ClassVar[frozenset[str]] = frozenset({"matrix", "own", "own_state"})
 
     _: KW_ONLY
     stored: IntegerLandmarks = field(repr=False)

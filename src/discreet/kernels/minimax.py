@@ -6,7 +6,7 @@ alone, so nothing rests on the exchange having converged.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, ClassVar, Self
 
@@ -80,6 +80,17 @@ class Minimax(Polynomial):
         return (
             f"a polynomial of degree {self.degree} reaches eps_s = {eps_s:g} with few enough "
             "features"
+        )
+
+    def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
+        """Return the best polynomial of the same degree for other bounds."""
+        return replace(
+            self,
+            eps_s=None,
+            stored=None,
+            scale=scale,
+            key_norm=key_norm,
+            query_norm=query_norm,
         )
 
     @classmethod

@@ -9,7 +9,7 @@ import abc
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
@@ -38,6 +38,7 @@ class Polynomial(Kernel):
     """
 
     evidence: ClassVar[Evidence] = Evidence.CERTIFICATE
+    for_errors: ClassVar[frozenset[str]] = frozenset({"sizes"})
 
     _: KW_ONLY
     degree: int | None = None
@@ -238,6 +239,22 @@ class Polynomial(Kernel):
         if self._degree == 0:  # a constant, the same for every query
             total = xp.broadcast_to(total, (heads, total.shape[1], count))
         return xp.permute_dims(total, (0, 2, 1))
+
+    @property
+    def query_unit(self) -> float:
+        """Balanced queries are what monomials are made of."""
+        return self._query_factor
+
+    def reads_like(self, other: Kernel) -> bool:
+        """Coefficients are in the arrays; the degree is not."""
+        return isinstance(other, Polynomial) and (other.dim, other.degree) == (
+            self.dim,
+            self.degree,
+        )
+
+    def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
+        """Return the polynomial of the same degree for other bounds."""
+        return replace(self, eps_s=None, scale=scale, key_norm=key_norm, query_norm=query_norm)
 
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return ‖φ(q)‖ = √Σ|c_j|·‖y‖^2j, given squared lengths in units of query_norm."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,21 @@ from discreet.privacy import NOT_PRIVATE, Guarantee
 FORMAT_VERSION = "1"
 
 BLANK = "0" * 64
+# What makes something of a file's settings and tensors.
+Opened = TypeVar("Opened", bound="_Opened")
+Restorer = Callable[[Any, Mapping[str, NDArray[Any]]], Opened]
+
 _CHECKSUM = re.compile(rb'"checksum":"([0-9a-f]{64})"')
+
+
+class _Opened(Protocol):
+    """What a file holds: something that knows whether it is private, and what it cost."""
+
+    @property
+    def private(self) -> bool: ...
+
+    @property
+    def receipt(self) -> Receipt: ...
 
 
 @dataclass(frozen=True)
@@ -67,30 +81,42 @@ def load(path: str | os.PathLike[str], *forms: Format[AnyLayout_co]) -> Released
 
     Raises `CorruptRelease` if the file is none, or was altered.
     """
-    data = Path(path).read_bytes()
+    return read(path, lambda data: from_bytes(data, *forms))
+
+
+def read(path: str | os.PathLike[str], opener: Callable[[bytes], Opened]) -> Opened:
+    """Return what a file holds, in the opener's words, with its name in every complaint."""
     try:
-        released = from_bytes(data, *forms)
+        opened = opener(Path(path).read_bytes())
     except CorruptRelease as error:
         raise CorruptRelease(f"{os.fspath(path)}: {error}") from None
-    if not released.private:
+    if not opened.private:
         warn(
-            f"{os.fspath(path)} is {NOT_PRIVATE}: its noise came from {released.source}.",
+            f"{os.fspath(path)} is {NOT_PRIVATE}: its noise came from {opened.receipt.source}.",
             NotPrivateWarning,
         )
-    return released
+    return opened
 
 
 def to_bytes(released: Released[AnyLayout_co], form: Format[AnyLayout_co]) -> bytes:
     """Return the file of a release. Its length depends on public settings only."""
-    tensors = {
-        **dict(zip(released.layout.part_names, (released.state, *released.others), strict=True)),
-        **released.layout.arrays(),
-    }
+    return pack(
+        tensors_of(released),
+        name=form.name,
+        settings=settings_of(released),
+        card=form.card(released),
+    )
+
+
+def pack(
+    tensors: Mapping[str, NDArray[Any]], *, name: str, settings: dict[str, Any], card: Card
+) -> bytes:
+    """Return a file: tensors, settings and card under a format's name, with a checksum."""
     metadata = {
-        "format": form.name,
+        "format": name,
         "format_version": FORMAT_VERSION,
-        "settings": _json(_settings(released)),
-        "card": _json(form.card(released).to_dict()),
+        "settings": _json(settings),
+        "card": _json(card.to_dict()),
         "checksum": BLANK,
     }
     # Of an array in another order it would write the memory, not the numbers.
@@ -104,6 +130,19 @@ def to_bytes(released: Released[AnyLayout_co], form: Format[AnyLayout_co]) -> by
 
 def from_bytes(data: bytes, *forms: Format[AnyLayout_co]) -> Released[AnyLayout_co]:
     """Return the release that a file holds, if it is of one of these formats."""
+    return unpack(data, {form.name: restorer(form) for form in forms})
+
+
+def restorer(form: Format[AnyLayout_co]) -> Restorer[Released[AnyLayout_co]]:
+    """Return what makes a release of one format from a file's settings and tensors."""
+    return lambda settings, tensors: restore(settings, tensors, form.restore)
+
+
+def unpack(data: bytes, known: Mapping[str, Restorer[Opened]]) -> Opened:
+    """Return what a file holds, made by the restorer of the format that it says it is.
+
+    Raises `CorruptRelease` if it is of none of them, or was altered.
+    """
     match = _CHECKSUM.search(data)
     if match is None:
         raise CorruptRelease("Expected a file written by discreet, and this one has no checksum.")
@@ -114,19 +153,18 @@ def from_bytes(data: bytes, *forms: Format[AnyLayout_co]) -> Released[AnyLayout_
         tensors = safetensors.load(data)
         length = int.from_bytes(data[:8], "little")
         metadata = json.loads(data[8 : 8 + length])["__metadata__"]
-        known = {form.name: form for form in forms}
         if metadata["format"] not in known or metadata["format_version"] != FORMAT_VERSION:
             kind = f"{metadata['format']} {metadata['format_version']}"
             wanted = " or ".join(f"{name} {FORMAT_VERSION}" for name in known)
             raise CorruptRelease(f"Expected {wanted}, got {kind}.")
-        layout_of = known[metadata["format"]].restore
-        return _restore(json.loads(metadata["settings"]), tensors, layout_of)
+        return known[metadata["format"]](json.loads(metadata["settings"]), tensors)
     except CorruptRelease:
         raise
     except (
         SafetensorError,
         DiscreetError,
         ArithmeticError,
+        AttributeError,
         LookupError,
         TypeError,
         ValueError,
@@ -135,7 +173,15 @@ def from_bytes(data: bytes, *forms: Format[AnyLayout_co]) -> Released[AnyLayout_
         raise CorruptRelease("Expected a release, but the file's contents make no sense.") from None
 
 
-def _settings(released: Released[RowLayout]) -> dict[str, object]:
+def tensors_of(released: Released[RowLayout]) -> dict[str, NDArray[Any]]:
+    """Return the noisy sums and the kernel's arrays, under the names that a file has for them."""
+    return {
+        **dict(zip(released.layout.part_names, (released.state, *released.others), strict=True)),
+        **released.layout.arrays(),
+    }
+
+
+def settings_of(released: Released[RowLayout]) -> dict[str, object]:
     """Return the numbers that, with the tensors, make the same release again."""
     return {
         **released.layout.parameters(),
@@ -152,11 +198,12 @@ def _settings(released: Released[RowLayout]) -> dict[str, object]:
     }
 
 
-def _restore(
+def restore(
     settings: dict[str, Any],
     tensors: Mapping[str, NDArray[Any]],
     layout_of: Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], AnyLayout_co],
 ) -> Released[AnyLayout_co]:
+    """Return the release with these settings and tensors, as far as they can be believed."""
     layout = layout_of(settings, tensors)
     if not all(str(settings[name]).isprintable() for name in ("source", "release", "version")):
         raise CorruptRelease("Expected texts that can be printed.")

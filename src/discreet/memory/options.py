@@ -18,6 +18,7 @@ from discreet.memory.temperature import Goal
 from discreet.privacy import Neighbours, Privacy
 
 PerLayer = float | Sequence[float]
+KernelPerLayer = str | Kernel | Sequence[str | Kernel]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Numbers from here on protect nobody.
@@ -34,7 +35,7 @@ class CommonOptions(TypedDict, total=False):
     query_norm: PerLayer
     value_norm: PerLayer
     scale: PerLayer | None
-    kernel: str | Kernel
+    kernel: KernelPerLayer
     eps_s: float
     features: int | None
     goal: str
@@ -145,7 +146,7 @@ class SharedOptions(ReleaseOptions):
 class Options(SharedOptions):
     """The options of a build, checked.
 
-    Bounds, `scale` and `tau` may be sequences with one number for each layer.
+    Bounds, `scale`, `tau` and `kernel` may be sequences with one for each layer.
 
     Attributes:
         epsilon: above 0.
@@ -174,7 +175,7 @@ class Options(SharedOptions):
 
     query_norm: PerLayer = 1.0
     scale: PerLayer | None = None
-    kernel: str | Kernel = registry.AUTO
+    kernel: KernelPerLayer = registry.AUTO
     eps_s: float = 0.05
     features: int | None = None
     goal: str = Goal.RANK
@@ -192,11 +193,22 @@ class Options(SharedOptions):
             checked["features"] = _validate.whole(
                 "features", self.features, at_least=2, at_most=2**22
             )
-        if not isinstance(self.kernel, str):
-            registry.check_registered(self.kernel)
-        elif self.kernel != registry.AUTO:
-            registry.kind_named(self.kernel)
+        if isinstance(self.kernel, (list, tuple)):
+            checked["kernel"] = tuple(self.kernel)
+        for kernel in checked.get("kernel", (self.kernel,)):
+            if not isinstance(kernel, str):
+                registry.check_registered(kernel)
+            elif kernel != registry.AUTO:
+                registry.kind_named(kernel)
         self._keep(checked)
+
+    def kernel_of(self, layer: int, layers: int) -> str | Kernel:
+        """Return the kernel that one of so many layers has: the same for all, or its own."""
+        if isinstance(self.kernel, (str, Kernel)):
+            return self.kernel
+        if len(self.kernel) != layers:
+            raise InvalidInput("Expected kernel to be one, or one for each layer.")
+        return self.kernel[layer]
 
 
 def shows_options(

@@ -233,7 +233,7 @@ def _layout(
         if options.tau is None
         else options.number("tau", *layer)
     )
-    kernel = options.kernel
+    kernel = options.kernel_of(*layer)
     if isinstance(kernel, Kernel):
         given = {"scale": scale, "key_norm": key_norm, "query_norm": query_norm}
         _check_kernel(kernel, shape, given)

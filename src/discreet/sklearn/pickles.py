@@ -16,7 +16,7 @@ def unpacked(data: bytes) -> Readable:
     release = from_bytes(data)
     if not release.private:
         warn(
-            f"This estimator is {NOT_PRIVATE}: its noise came from {release.released.source}.",
+            f"This estimator is {NOT_PRIVATE}: its noise came from {release.receipt.source}.",
             NotPrivateWarning,
         )
     return release

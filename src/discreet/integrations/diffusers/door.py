@@ -1,0 +1,327 @@
+"""`privatize` and its kin: a model of diffusers with a private context."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+from diffusers import ModelMixin
+from torch import nn
+
+from discreet import _validate
+from discreet._typing import Array
+from discreet.errors import InvalidInput
+from discreet.integrations.diffusers.places import Kind, Place, places_of
+from discreet.integrations.diffusers.processor import PrivateProcessor
+from discreet.memory import Memories, several
+from discreet.nn.bounds import Bounds, weight_bounds
+from discreet.nn.building import Context, Layer, PrivateOptions
+from discreet.nn.calibration import input_bounds
+from discreet.nn.heads import as_floats
+from discreet.nn.model import build_places, heads_of
+from discreet.noise import Entropy
+
+_OF_ROWS = (
+    "one row of the context: what an encoder made of one token. A text encoder's self-attention "
+    "mixes the tokens of a text, so the promise does not reach a token of the raw input"
+)
+_OF_RECORDS = (
+    "one record of the context (one image, one text), all of its rows. It reaches the raw input if "
+    "each record was encoded alone, as `encode_contexts` does with what the model itself adds"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contexts:
+    """Encoded texts or images. PRIVATE.
+
+    Attributes:
+        rows: of all of them, as the model's attention gets them, shape (n, D).
+        groups: the text or image that each row belongs to, shape (n,).
+    """
+
+    rows: torch.Tensor
+    groups: torch.Tensor
+
+    def __repr__(self) -> str:
+        return "<Contexts: private rows>"
+
+
+def encode_contexts(
+    model: ModelMixin, embeddings: Iterable[torch.Tensor], *, on: str = Kind.TEXT
+) -> Contexts:
+    """Return what the model itself makes of embeddings before it attends to them, each alone.
+
+    So that one text or one image is one private record: no row depends on another one.
+
+    Args:
+        model: as for `privatize`.
+        embeddings: one tensor for each text, shape (tokens, D), or for each image, shape (D,) or
+            (tokens, D), from an encoder that saw it alone.
+        on: "text", or "image" for the images of an IP-Adapter.
+    """
+    kind = _validate.choice("on", on, Kind)
+    projection = _projection(model, kind)
+    rows, groups = [], []
+    with torch.no_grad():
+        for index, each in enumerate(embeddings):
+            made = _projected(projection, torch.as_tensor(each), kind)
+            rows.append(made.float())
+            groups.append(torch.full((len(made),), index))
+    if not rows:
+        raise InvalidInput("Expected at least one embedding; give privatize an array of no rows.")
+    return Contexts(torch.cat(rows).cpu(), torch.cat(groups))
+
+
+def privatize(
+    model: ModelMixin,
+    context: Contexts | Array,
+    *,
+    epsilon: float,
+    delta: float,
+    on: str = Kind.TEXT,
+    groups: Array = None,
+    context_norm: nn.Module | float | None = None,
+    bounds: Mapping[str, Bounds] | None = None,
+    largest_logit: float | None = None,
+    guided: bool = False,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    **options: Unpack[PrivateOptions],
+) -> ModelMixin:
+    """Put a private context in place of what a model's cross-attention attends to; in place.
+
+    (epsilon, delta)-differentially private for one text or image (`Contexts`), one record
+    (`groups`) or one row; all layers and heads together, on one card
+    (`model.private_contexts["text"].card`). A model with an IP-Adapter has two contexts; call this
+    once for each, and `discreet.combine` says what both cost somebody who is in both. The promise
+    is about rows that the model attends to: of raw texts and images it is true where each was
+    encoded alone.
+
+    Args:
+        model: a `UNet2DConditionModel`, a PixArt transformer or their kin. Joint attention (SD3,
+            Flux) is refused: its context changes with every step.
+        context: from `encode_contexts`; or rows as the model's attention gets them, shape (n, D).
+        epsilon: above 0.
+        delta: above 0.
+        on: "text", or "image" for the images of an IP-Adapter.
+        groups: the record of each row, shape (n,).
+        context_norm: the norm layer that rows of the context come from (a text encoder's last), or
+            a bound on their length; None for √D, which a norm layer without weights gives.
+        bounds: from `calibrate`; None for bounds that follow from the weights.
+        largest_logit: clips keys and queries so that no logit is larger.
+        guided: whether batches are pairs for classifier-free guidance: the first half attends to
+            the public (negative) context of the call, the second to the release.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
+            `discreet.build`.
+    """
+    _validate.instance("model", model, ModelMixin)
+    kind = _validate.choice("on", on, Kind)
+    if isinstance(context, Contexts):
+        rows = Context.of(context.rows, context.groups if groups is None else groups)
+    else:
+        rows = Context.of(context, groups)
+    if kind is Kind.IMAGE and context_norm is None:
+        context_norm = _last_norm(_projection(model, kind))
+    layers = {
+        place.name: _layer(place, bounds, context_norm, largest_logit)
+        for place in places_of(model, kind)
+    }
+    memories = build_places(
+        layers,
+        rows,
+        epsilon=epsilon,
+        delta=delta,
+        notes={
+            "context": f"the {kind} that the model attends to",
+            "unit": _OF_ROWS if rows.groups is None else _OF_RECORDS,
+        },
+        entropy=entropy,
+        progress=progress,
+        **options,
+    )
+    _install(model, memories, kind, guided=guided)
+    return model
+
+
+def release(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TEXT) -> None:
+    """Write one of a model's private contexts to a file; the model's own weights are not in it."""
+    kind = _validate.choice("on", on, Kind)
+    memories = getattr(model, "private_contexts", {}).get(kind)
+    if memories is None:
+        raise InvalidInput(f"Expected a model with a private {kind} context.")
+    memories.save(path)
+
+
+def attach(
+    model: ModelMixin,
+    path: str | os.PathLike[str],
+    *,
+    on: str = Kind.TEXT,
+    guided: bool = False,
+) -> ModelMixin:
+    """Put the private context in a file that `release` wrote on a fresh model; in place."""
+    _validate.instance("model", model, ModelMixin)
+    kind = _validate.choice("on", on, Kind)
+    _install(model, several.load(path), kind, guided=guided)
+    return model
+
+
+def calibrate(
+    model: ModelMixin,
+    public_inputs: Iterable[Mapping[str, Any]],
+    *,
+    on: str = Kind.TEXT,
+    quantile: float = 0.99,
+) -> dict[str, Bounds]:
+    """Return bounds of all cross-attention layers from public inputs, for `privatize`.
+
+    Never give it private inputs: bounds are released as they are.
+
+    Args:
+        model: as for `privatize`, before it.
+        public_inputs: what the model is called with, as mappings.
+        on: "text", or "image".
+        quantile: bounds are this quantile of the lengths that occur.
+    """
+    kind = _validate.choice("on", on, Kind)
+    places = places_of(model, kind)
+    seen: dict[str, list[tuple[Any, Any]]] = {place.name: [] for place in places}
+    handles = [
+        place.module.register_forward_pre_hook(_noting(seen[place.name], kind), with_kwargs=True)
+        for place in places
+    ]
+    try:
+        with torch.no_grad():
+            for given in public_inputs:
+                model(**given)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not all(seen.values()):
+        raise InvalidInput("Expected public_inputs to reach the model's cross-attention.")
+    found = {}
+    for place in places:
+        asked, rows = (
+            np.concatenate([_flat(pair[part]) for pair in seen[place.name]]) for part in (0, 1)
+        )
+        found[place.name] = input_bounds(place.heads(), asked, rows, rows, quantile=quantile)
+    return found
+
+
+def _noting(pairs: list[tuple[Any, Any]], kind: Kind) -> Any:  # noqa: ANN401
+    def note(_module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        hidden = inputs[0] if inputs else named["hidden_states"]
+        states = inputs[1] if len(inputs) > 1 else named.get("encoder_hidden_states")
+        text, images = states if isinstance(states, tuple) else (states, None)
+        context = text if kind is Kind.TEXT else images and images[0]
+        if context is not None:
+            pairs.append((hidden, context))
+
+    return note
+
+
+def _flat(tensor: torch.Tensor) -> Any:  # noqa: ANN401
+    return as_floats(tensor).reshape(-1, tensor.shape[-1])
+
+
+def _layer(
+    place: Place,
+    bounds: Mapping[str, Bounds] | None,
+    context_norm: nn.Module | float | None,
+    largest_logit: float | None,
+) -> Layer:
+    heads = place.heads()
+    if bounds is not None:
+        if place.name not in bounds:
+            raise InvalidInput(f"Expected bounds for {place.name}.")
+        return Layer(heads, bounds[place.name].capped(heads.scaling, largest_logit))
+    if place.query_norm is None and heads.query.gain is None:
+        raise InvalidInput(
+            f"Expected bounds: no norm layer bounds the queries of {place.name}. Use `calibrate`."
+        )
+    found = weight_bounds(heads, queries=place.query_norm, context=context_norm)
+    return Layer(heads, found.capped(heads.scaling, largest_logit))
+
+
+def _install(model: Any, memories: Memories, kind: Kind, *, guided: bool) -> None:  # noqa: ANN401
+    places = {place.name: place for place in places_of(model, kind)}
+    heads = heads_of(memories)
+    if set(heads) != set(places):
+        raise InvalidInput("Expected a model with the layers of the release.")
+    device = next(model.parameters()).device
+    for name, private in heads.items():
+        module: Any = places[name].module
+        found = places[name].heads()
+        if (found.query.heads, found.value.dim) != (private.joint.heads, private.joint.value_dim):
+            raise InvalidInput(f"Expected {name} to have the heads of the release.")
+        processor = PrivateProcessor(module.get_processor(), guided=guided)
+        processor.put(kind, private.to(device))
+        module.set_processor(processor)
+    known = dict(getattr(model, "private_contexts", {}))
+    model.private_contexts = {**known, kind.value: memories}
+    if not known:
+        model.register_forward_pre_hook(_before_model, with_kwargs=True)
+
+
+def _before_model(
+    model: Any,  # noqa: ANN401
+    inputs: tuple[Any, ...],
+    named: dict[str, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Give a model nothing in place of contexts that it has already."""
+    sample: Any = inputs[0] if inputs else named.get("sample", named.get("hidden_states"))
+    kinds = model.private_contexts
+    given = inputs[2] if len(inputs) > 2 else named.get("encoder_hidden_states")
+    if given is None and Kind.TEXT in kinds and len(inputs) <= 2:
+        projection = _projection(model, Kind.TEXT)
+        width = None if projection is None else _first_width(projection)
+        zeros = None if width is None else sample.new_zeros((len(sample), 1, width))
+        named["encoder_hidden_states"] = zeros
+    if Kind.IMAGE in kinds:
+        added = dict(named.get("added_cond_kwargs") or {})
+        if added.get("image_embeds") is None:
+            width = _first_width(_projection(model, Kind.IMAGE))
+            added["image_embeds"] = [sample.new_zeros((len(sample), 1, width))]
+            named["added_cond_kwargs"] = added
+    return inputs, named
+
+
+def _projection(model: Any, kind: Kind) -> nn.Module | None:  # noqa: ANN401
+    """Return what a model itself does to a context before its layers see it."""
+    if kind is Kind.IMAGE:
+        layers = getattr(getattr(model, "encoder_hid_proj", None), "image_projection_layers", None)
+        if layers is None or len(layers) != 1:
+            raise InvalidInput("Expected a model with one IP-Adapter, which attends to images.")
+        return layers[0]  # type: ignore[no-any-return]
+    if getattr(model, "caption_projection", None) is not None:
+        return model.caption_projection  # type: ignore[no-any-return]
+    if getattr(model.config, "encoder_hid_dim_type", None) == "text_proj":
+        return model.encoder_hid_proj  # type: ignore[no-any-return]
+    return getattr(model, "text_encoder_hid_proj", None)
+
+
+def _projected(projection: nn.Module | None, each: torch.Tensor, kind: Kind) -> torch.Tensor:
+    """Return the rows that one text or image becomes."""
+    rows = each if each.dim() > 1 or kind is Kind.IMAGE else each[None]
+    if projection is None:
+        return rows
+    weight = next(projection.parameters())
+    made: torch.Tensor = projection(rows[None].to(weight))
+    return made.reshape(-1, made.shape[-1])
+
+
+def _first_width(projection: Any) -> int:  # noqa: ANN401
+    [first, *_] = [each for each in projection.modules() if isinstance(each, nn.Linear)]
+    return int(first.in_features)
+
+
+def _last_norm(projection: nn.Module | None) -> nn.Module | None:
+    norms = [
+        each for each in (projection or nn.Identity()).modules() if isinstance(each, nn.LayerNorm)
+    ]
+    return norms[-1] if norms else None

@@ -1,0 +1,210 @@
+"""`privatize` and its kin: a model of transformers with a private context."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from discreet import _validate
+from discreet._typing import Array
+from discreet.errors import InvalidInput
+from discreet.integrations.transformers.context import Passages
+from discreet.integrations.transformers.places import Place, places_of
+from discreet.integrations.transformers.serving import install
+from discreet.memory import several
+from discreet.nn.bounds import Bounds, weight_bounds
+from discreet.nn.building import Context, Layer, PrivateOptions
+from discreet.nn.calibration import input_bounds
+from discreet.nn.heads import as_floats
+from discreet.nn.model import build_places
+from discreet.noise import Entropy
+
+_OF_ROWS = (
+    "one row of the context: what the encoder made of one token. The encoder's self-attention "
+    "mixes the tokens of a passage, so the promise does not reach a token of the raw input"
+)
+_OF_RECORDS = (
+    "one record of the context, all of its rows. It reaches the raw input if each record was "
+    "encoded alone, as `encode_passages` does"
+)
+
+
+def privatize(
+    model: PreTrainedModel,
+    context: Passages | Array,
+    *,
+    epsilon: float,
+    delta: float,
+    groups: Array = None,
+    attention_mask: Array = None,
+    bounds: Mapping[str, Bounds] | None = None,
+    largest_logit: float | None = None,
+    layers: Sequence[int] | None = None,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    **options: Unpack[PrivateOptions],
+) -> PreTrainedModel:
+    """Put a private context in place of what a model's cross-attention attends to; in place.
+
+    (epsilon, delta)-differentially private for one passage (`Passages`), one record (`groups`) or
+    one row; all layers and heads together, on one card (`model.private_context.card`). `generate`
+    and calls then need no encoder input; what the model goes on from is `decoder_input_ids`.
+
+    The promise is about rows of the encoder's output. An encoder mixes the tokens of what it
+    encodes together: only records that were encoded alone (`encode_passages`) are protected as raw
+    input.
+
+    Args:
+        model: T5, BART, Whisper, Moonshine, Mllama and their kin.
+        context: from `encode_passages`; or rows of an encoder's output, shape (n, D), or a batch
+            (records, n, D).
+        epsilon: above 0.
+        delta: above 0.
+        groups: the record of each row, in the shape of the context but for D; by default the
+            passage, or the row itself.
+        attention_mask: 0 for rows of the context that are padding, in the same shape: dropped.
+        bounds: from `calibrate`; None for bounds that follow from the weights.
+        largest_logit: clips keys and queries so that no logit is larger; the noise grows with e to
+            this power.
+        layers: which cross-attention layers, counted from 0; None for all. Others still attend to
+            the encoder's output that a call gives them.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
+            `discreet.build`.
+    """
+    _validate.instance("model", model, PreTrainedModel)
+    rows = _context(context, groups, attention_mask)
+    chosen = _chosen(places_of(model), layers)
+    built = {place.name: _layer(place, bounds, largest_logit) for place in chosen}
+    memories = build_places(
+        built,
+        rows,
+        epsilon=epsilon,
+        delta=delta,
+        notes={"unit": _OF_ROWS if rows.groups is None else _OF_RECORDS},
+        entropy=entropy,
+        progress=progress,
+        **options,
+    )
+    install(model, memories)
+    return model
+
+
+def release(model: PreTrainedModel, path: str | os.PathLike[str]) -> None:
+    """Write the private context of a model to one file; the model's own weights are not in it."""
+    memories = getattr(model, "private_context", None)
+    if memories is None:
+        raise InvalidInput("Expected a model that `privatize` or `attach` gave a private context.")
+    memories.save(path)
+
+
+def attach(model: PreTrainedModel, path: str | os.PathLike[str]) -> PreTrainedModel:
+    """Put the private context in a file that `release` wrote on a fresh model; in place."""
+    _validate.instance("model", model, PreTrainedModel)
+    install(model, several.load(path))
+    return model
+
+
+def calibrate(
+    model: PreTrainedModel,
+    public_inputs: Iterable[Mapping[str, torch.Tensor]],
+    *,
+    quantile: float = 0.99,
+) -> dict[str, Bounds]:
+    """Return bounds of all cross-attention layers from public inputs, for `privatize`.
+
+    Never give it private inputs: bounds are released as they are. Private rows that exceed them are
+    clipped.
+
+    Args:
+        model: as for `privatize`, before it.
+        public_inputs: what the model is called with, as mappings; encoder and decoder inputs.
+        quantile: bounds are this quantile of the lengths that occur.
+    """
+    places = places_of(model)
+    seen: dict[str, list[tuple[torch.Tensor, torch.Tensor]]] = {p.name: [] for p in places}
+    handles = [
+        place.module.register_forward_pre_hook(_noting(seen[place.name]), with_kwargs=True)
+        for place in places
+    ]
+    try:
+        with torch.no_grad():
+            for given in public_inputs:
+                model(**given)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not all(seen.values()):
+        raise InvalidInput("Expected public_inputs to reach the model's cross-attention.")
+    found = {}
+    for place in places:
+        asked, rows = (
+            np.concatenate(
+                [
+                    as_floats(pair[part]).reshape(-1, pair[part].shape[-1])
+                    for pair in seen[place.name]
+                ]
+            )
+            for part in (0, 1)
+        )
+        found[place.name] = input_bounds(place.heads(), asked, rows, rows, quantile=quantile)
+    return found
+
+
+def _noting(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:  # noqa: ANN401
+    def note(_module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
+        names = ("key_value_states", "cross_attention_states", "key")
+        context = next((named[name] for name in names if named.get(name) is not None), None)
+        if context is None and len(inputs) > 1:
+            context = inputs[1]
+        if hidden is not None and context is not None:
+            pairs.append((hidden, context))
+
+    return note
+
+
+def _context(context: Passages | Array, groups: Array, mask: Array) -> Context:
+    if isinstance(context, Passages):
+        if mask is not None:
+            raise InvalidInput("Expected no attention_mask: passages have no padding.")
+        return Context.of(context.rows, context.groups if groups is None else groups)
+    if hasattr(context, "last_hidden_state"):
+        context = context.last_hidden_state
+    if mask is not None:
+        keep = torch.as_tensor(mask).bool()
+        if tuple(keep.shape) != tuple(context.shape[:-1]):
+            raise InvalidInput("Expected attention_mask to have the shape of the context, but D.")
+        context = torch.as_tensor(context)[keep]
+        groups = None if groups is None else torch.as_tensor(groups)[keep]
+    return Context.of(context, groups)
+
+
+def _chosen(places: list[Place], layers: Sequence[int] | None) -> list[Place]:
+    if layers is None:
+        return places
+    wanted = [
+        _validate.whole("layers", each, at_least=0, at_most=len(places) - 1) for each in layers
+    ]
+    return [place for index, place in enumerate(places) if index in wanted]
+
+
+def _layer(place: Place, bounds: Mapping[str, Bounds] | None, largest_logit: float | None) -> Layer:
+    heads = place.heads()
+    if bounds is not None:
+        if place.name not in bounds:
+            raise InvalidInput(f"Expected bounds for {place.name}.")
+        return Layer(heads, bounds[place.name].capped(heads.scaling, largest_logit))
+    if place.query_norm is None and heads.query.gain is None:
+        raise InvalidInput(f"Expected bounds: nothing bounds the queries of {place.name}.")
+    if place.context_norm is None:
+        raise InvalidInput(
+            f"Expected bounds: no norm layer bounds the context of {place.name}. Use `calibrate`."
+        )
+    found = weight_bounds(heads, queries=place.query_norm, context=place.context_norm)
+    return Layer(heads, found.capped(heads.scaling, largest_logit))

@@ -1,0 +1,246 @@
+"""Where a model attends to its context, and what it does there: found by looking and by trying.
+
+Names of projections differ between families of models, and so does where the norm layer stands
+whose output is asked with. The first is a short list of names; the second is seen in a trial run of
+the decoder on nothing.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput
+
+from discreet.errors import InvalidInput
+from discreet.nn.heads import HeadMap, Heads
+
+# What the attribute with cross-attention is called: T5, BART and its kin, Mllama and ProphetNet.
+_NAMES = ("EncDecAttention", "encoder_attn", "cross_attn")
+
+# What projections are called, for queries, keys, values and the output.
+_PROJECTIONS = (
+    ("q", "k", "v", "o"),
+    ("q_proj", "k_proj", "v_proj", "out_proj"),
+    ("q_proj", "k_proj", "v_proj", "o_proj"),
+    ("query_proj", "key_proj", "value_proj", "out_proj"),
+)
+
+# What the decoder is given in the trial run: so many sequences of so many tokens.
+_BATCH, _TOKENS = 2, 3
+
+
+@dataclass
+class Nothing(BaseModelOutput):
+    """An encoder's output with nothing in it, in the form that every family of models takes."""
+
+    attention_mask: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One cross-attention module of a model.
+
+    Attributes:
+        name: under which the model knows it.
+        module: itself.
+        projections: the names of what makes queries, keys, values and the output.
+        query_norm: the norm layer whose output queries are made of, if one was seen.
+        context_norm: the norm layer whose output keys and values are made of, likewise.
+        returned: how many values the module returns.
+        time_first: whether its inputs have time before the batch.
+    """
+
+    name: str
+    module: nn.Module
+    projections: tuple[str, str, str, str]
+    query_norm: nn.Module | None
+    context_norm: nn.Module | None
+    returned: int
+    time_first: bool
+
+    @property
+    def in_interface(self) -> bool:
+        """Whether it asks transformers' attention interface what to do."""
+        return hasattr(sys.modules[type(self.module).__module__], "ALL_ATTENTION_FUNCTIONS")
+
+    def projection(self, index: int) -> nn.Linear:
+        """Return what makes queries (0), keys (1), values (2) or the output (3)."""
+        return getattr(self.module, self.projections[index])  # type: ignore[no-any-return]
+
+    @property
+    def head_dim(self) -> int:
+        """The width of one head."""
+        for name in ("key_value_proj_dim", "head_dim"):
+            if hasattr(self.module, name):
+                return int(getattr(self.module, name))
+        for name in ("num_heads", "num_attn_heads", "n_heads"):
+            if hasattr(self.module, name):
+                return int(self.projection(0).out_features // getattr(self.module, name))
+        raise InvalidInput(f"Expected {self.name} to say how many heads it has.")
+
+    @property
+    def scaling(self) -> float:
+        """Logit = scaling·⟨query, key⟩."""
+        return float(getattr(self.module, "scaling", self.head_dim**-0.5))
+
+    def heads(self) -> Heads:
+        """Return the module's public weights, head by head."""
+        query, key, value = (
+            HeadMap.of(
+                self.projection(index).weight,
+                self.projection(index).bias,
+                self.projection(index).out_features // self.head_dim,
+            )
+            for index in range(3)
+        )
+        return Heads(
+            query.normalised_by(getattr(self.module, "q_norm", None)),
+            key.normalised_by(getattr(self.module, "k_norm", None)),
+            value,
+            scaling=self.scaling,  # type: ignore[arg-type]
+        )
+
+
+def decoder_of(model: PreTrainedModel) -> nn.Module:
+    """Return the part of a model that attends to a context."""
+    decoder: nn.Module = model.get_decoder()
+    return decoder
+
+
+def places_of(model: PreTrainedModel) -> list[Place]:
+    """Return all cross-attention modules of a model, in their order."""
+    found = [
+        (name, module, projections)
+        for name, module in model.named_modules()
+        if name.rpartition(".")[2] in _NAMES
+        for projections in _PROJECTIONS
+        if all(isinstance(getattr(module, each, None), nn.Linear) for each in projections)
+    ]
+    if not found:
+        raise InvalidInput(
+            f"Expected a model with cross-attention, and {type(model).__name__} has none that is "
+            f"known ({', '.join(_NAMES)}). Models that put their context into the prompt have "
+            "self-attention only: nothing of it can be fixed beforehand."
+        )
+    width = getattr(found[0][1], found[0][2][1]).in_features
+    seen = _Trial.of(model, [module for _, module, _ in found], width)
+    context_norm = _context_norm(model, width)
+    return [
+        Place(
+            name,
+            module,
+            projections,
+            query_norm=seen.norms.get(module),
+            context_norm=context_norm,
+            returned=seen.returned.get(module, 2),
+            time_first=seen.time_first.get(module, False),
+        )
+        for name, module, projections in found
+    ]
+
+
+@dataclass(eq=False)
+class _Trial:
+    """What was seen in a run of the decoder on nothing."""
+
+    norms: dict[nn.Module, nn.Module]
+    returned: dict[nn.Module, int]
+    time_first: dict[nn.Module, bool]
+
+    @classmethod
+    def of(cls, model: PreTrainedModel, modules: list[nn.Module], width: int) -> "_Trial":
+        trial = cls({}, {}, {})
+        decoder = decoder_of(model)
+        weight = next(decoder.parameters())
+        ids = torch.zeros((_BATCH, _TOKENS), dtype=torch.long, device=weight.device)
+        context = torch.zeros((_BATCH, 1, width), dtype=weight.dtype, device=weight.device)
+        with _watching(decoder, modules, trial), torch.no_grad(), _in_evaluation(model):
+            if model.config.is_encoder_decoder:
+                given = Nothing(last_hidden_state=context)
+                model(encoder_outputs=given, decoder_input_ids=ids, use_cache=False)
+            else:
+                decoder(input_ids=ids, use_cache=False, cross_attention_states=context)
+        return trial
+
+
+@contextmanager
+def _watching(decoder: nn.Module, modules: list[nn.Module], trial: _Trial) -> Iterator[None]:
+    """See which norm layer's output each module gets, and what it returns."""
+    outputs: list[tuple[torch.Tensor, nn.Module]] = []
+    handles: list[Any] = []
+
+    def made(norm: nn.Module) -> Callable[..., None]:
+        return lambda _module, _inputs, output: outputs.append((output, norm))
+
+    def asked(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
+        for output, norm in reversed(outputs):
+            if output is hidden:
+                trial.norms[module] = norm
+                break
+        if isinstance(hidden, torch.Tensor):
+            trial.time_first[module] = tuple(hidden.shape[:2]) == (_TOKENS, _BATCH)
+
+    def answered(module: nn.Module, _inputs: object, output: object) -> None:
+        trial.returned[module] = len(output) if isinstance(output, tuple) else 1
+
+    try:
+        norms = [each for each in decoder.modules() if is_norm(each)]
+        handles += [each.register_forward_hook(made(each)) for each in norms]
+        for each in modules:
+            handles.append(each.register_forward_pre_hook(asked, with_kwargs=True))
+            handles.append(each.register_forward_hook(answered))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _in_evaluation(module: nn.Module) -> Iterator[None]:
+    """Switch dropout off for a while."""
+    training = [each for each in module.modules() if each.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for each in training:
+            each.training = True
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Return whether a module is a norm layer that bounds what comes out of it."""
+    name = type(module).__name__.lower()
+    known = ("layernorm", "rmsnorm")
+    return any(each in name for each in known) and not list(module.children())
+
+
+def _context_norm(model: PreTrainedModel, width: int) -> nn.Module | None:
+    """Return the norm layer that the encoder ends with, if it does.
+
+    Its own, or the last of its last layer.
+    """
+    encoder = model.get_encoder() if model.config.is_encoder_decoder else None
+    if encoder is None:
+        return None
+    own: list[nn.Module] = [each for each in encoder.children() if is_norm(each)]
+    layers = [each for each in encoder.children() if isinstance(each, nn.ModuleList) and len(each)]
+    last: list[nn.Module] = list(layers[-1][-1].modules()) if layers else []
+    # Embeddings have a norm layer, too: what stands after the layers counts.
+    after = [each for each in own if _stands_after(encoder, each)]
+    for each in (*reversed(after), *reversed(last)):
+        if is_norm(each) and each.weight.shape == (width,):
+            return each
+    return None
+
+
+def _stands_after(encoder: nn.Module, norm: nn.Module) -> bool:
+    """Return whether a norm layer is defined after the encoder's layers."""
+    order = list(encoder.children())
+    lists = [index for index, each in enumerate(order) if isinstance(each, nn.ModuleList)]
+    return bool(lists) and order.index(norm) > lists[-1]

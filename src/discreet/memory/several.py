@@ -1,0 +1,187 @@
+"""Memories that belong together: the heads and layers of one model, in one release, on one card."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _validate
+from discreet._files import whole_file
+from discreet.accounting import Receipt
+from discreet.errors import InvalidInput
+from discreet.memory import container
+from discreet.memory.card import Card, protection, protection_facts
+from discreet.memory.file import MEMORY
+from discreet.memory.memory import Memory
+from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
+
+FORMAT = "discreet-memories"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Memories:
+    """Some memories of one release, with what is public about the places they are for.
+
+    All together (ε, δ)-private as `guarantee` says: they are one Gaussian mechanism.
+
+    Attributes:
+        members: the memories, of one release.
+        notes: what a card says besides, as text under a short title. Public.
+        arrays: what a reader needs besides, by name. Public.
+    """
+
+    members: tuple[Memory, ...]
+    notes: Mapping[str, str]
+    arrays: Mapping[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        members = tuple(self.members)
+        for each in members:
+            _validate.instance("members", each, Memory)
+        if len({each.released.release for each in members}) != 1:
+            raise InvalidInput("Expected members to be memories of one release, at least one.")
+        object.__setattr__(self, "members", members)
+        object.__setattr__(self, "notes", {str(k): str(v) for k, v in self.notes.items()})
+        object.__setattr__(self, "arrays", {k: np.asarray(v) for k, v in self.arrays.items()})
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self.members)
+
+    def __getitem__(self, index: int) -> Memory:
+        return self.members[index]
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else f" {NOT_PRIVATE}"
+        epsilon = rounded_up(self.guarantee.epsilon)
+        return f"<Memories{mark}, {len(self)} of them, {self.nbytes:,} bytes, ε = {epsilon}>"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised, for all of them together."""
+        return self.members[0].guarantee
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was spent; `discreet.combine` adds receipts up."""
+        return self.members[0].receipt
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a test source."""
+        return self.members[0].private
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the noisy sums; they do not depend on the number of rows."""
+        return sum(each.nbytes for each in self.members)
+
+    @cached_property
+    def card(self) -> Card:
+        """What is protected, how much, and from what: of all together."""
+        return _card(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file with all of them, atomically; never pickle."""
+        data = to_bytes(self)
+        with whole_file(Path(path)) as file:
+            file.write(data)
+
+
+def to_bytes(several: Memories) -> bytes:
+    """Return the file. Its length depends on public settings only."""
+    tensors = {f"public.{name}": array for name, array in several.arrays.items()}
+    settings = []
+    for index, member in enumerate(several):
+        released = member.released
+        settings.append(container.settings_of(released))
+        tensors |= {
+            f"{index}.{name}": array for name, array in container.tensors_of(released).items()
+        }
+    facts = {"members": settings, "notes": dict(several.notes)}
+    return container.pack(tensors, name=FORMAT, settings=facts, card=several.card)
+
+
+def from_bytes(data: bytes) -> Memories:
+    """Return what a file holds, or raise `CorruptRelease`."""
+    return container.unpack(data, {FORMAT: restored})
+
+
+def load(path: str | os.PathLike[str]) -> Memories:
+    """Return the memories in a file that `Memories.save` wrote.
+
+    Raises `CorruptRelease` if the file is not one, was cut short or altered; warns with
+    `NotPrivateWarning` if they were made with a test source of noise.
+    """
+    return container.read(path, from_bytes)
+
+
+def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Memories:  # noqa: ANN401
+    """Return memories from the settings and tensors of a file."""
+    by_owner: dict[str, dict[str, NDArray[Any]]] = {}
+    for name, array in tensors.items():
+        owner, _, rest = name.partition(".")
+        by_owner.setdefault(owner, {})[rest] = array
+    members = tuple(
+        Memory(container.restore(each, by_owner[str(index)], MEMORY.restore))
+        for index, each in enumerate(settings["members"])
+    )
+    return Memories(members, settings["notes"], by_owner.get("public", {}))
+
+
+def _card(several: Memories) -> Card:
+    first = several[0].released
+    logits = [each.kernel.largest_logit for each in several]
+    needed = [_number(each.card.to_dict()["rows_needed"]) for each in several]
+    kernels = sorted({each.kernel.describe() for each in several})
+    facts: dict[str, object] = {
+        **protection_facts(first),
+        "memories": len(several),
+        "noise_multiplier": first.mechanism.sigma,
+        "largest_logit": [min(logits), max(logits)],
+        "rows_needed": [min(needed), max(needed)],
+        "kernels": kernels,
+        "state_bytes": several.nbytes,
+        "rows": first.rows,
+        "rows_hint": first.rows_hint,
+        "entropy": first.source,
+        "version": first.version,
+        **{f"note_{title.replace(' ', '_')}": text for title, text in several.notes.items()},
+    }
+    sentences = [
+        *protection(first),
+        *several.notes.items(),
+        (
+            "noise",
+            (
+                f"rounded Gaussian, drawn once: {first.mechanism.sigma:.6g} times what a "
+                f"{first.guarantee.unit} can change in one head"
+            ),
+        ),
+        ("temperature", f"logits at most {_range(logits)}; longer keys and queries are clipped"),
+        ("kernel", "; ".join(kernels)),
+        (
+            "expected error",
+            f"an answer means something where about {_range(needed)} rows or more are attended to",
+        ),
+        ("size", f"{len(several)} head(s), {several.nbytes:,} bytes"),
+        ("entropy", first.source),
+        ("made by", f"discreet {first.version}"),
+    ]
+    return Card(tuple(facts.items()), tuple(sentences))
+
+
+def _number(value: object) -> float:
+    return float(value)  # type: ignore[arg-type]
+
+
+def _range(numbers: Sequence[float]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{high:,.4g}" if low == high else f"{low:,.4g} to {high:,.4g}, head by head"

@@ -1,0 +1,208 @@
+"""Private cross-attention with the manners of `torch.nn.MultiheadAttention`."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import torch
+from torch import nn
+
+from discreet import _validate
+from discreet._typing import Array, Floats
+from discreet.errors import InvalidInput
+from discreet.memory import Card, Memories, Memory
+from discreet.nn.bounds import Bounds, Norm, bounds_of
+from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
+from discreet.nn.heads import Heads
+from discreet.nn.reading import PrivateHeads
+from discreet.noise import Entropy
+from discreet.privacy import Guarantee
+
+_UNIT = (
+    "a row of the context (or a record, where groups were given). Rows that an encoder made of "
+    "several people's data mix them: then the promise does not reach the raw input"
+)
+
+
+class PrivateCrossAttention(nn.Module):
+    """Cross-attention over a private context, as a module: `(query, key, value) -> (out, None)`.
+
+    Made by `from_multihead`, or of a `Memory` (or `Memories`). The context was fixed when it was
+    built: `key` and `value` are ignored, and there are no weights to return. Post-processing only:
+    no call costs privacy. `state_dict` has the released arrays and the public projections.
+
+    Args:
+        memory: with as many heads as queries have; or one memory for each head.
+        q_proj: makes queries of inputs; None if inputs are queries, head after head.
+        q_norm: normalises the queries of each head; None if nothing does.
+        out_proj: makes outputs of all heads' answers; None for the answers themselves.
+        query_map: see `PrivateHeads`.
+        value_centre: see `PrivateHeads`.
+        repeats: how many query heads share one key head.
+        batch_first: whether the batch is the first axis; as in torch it is not.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | Memories | Sequence[Memory],
+        *,
+        q_proj: nn.Module | None = None,
+        q_norm: nn.Module | None = None,
+        out_proj: nn.Module | None = None,
+        query_map: Floats | None = None,
+        value_centre: Floats | None = None,
+        repeats: int = 1,
+        batch_first: bool = False,
+    ) -> None:
+        super().__init__()
+        members = [memory] if isinstance(memory, Memory) else list(memory)
+        self.memories = memory if isinstance(memory, Memories) else Memories(tuple(members), {}, {})
+        self.heads = PrivateHeads(
+            members, query_map=query_map, value_centre=value_centre, repeats=repeats
+        )
+        self.q_proj, self.q_norm, self.out_proj = q_proj, q_norm, out_proj
+        self.num_heads = self.heads.joint.heads * repeats
+        self.batch_first = batch_first
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised, for all heads together."""
+        return self.memories.guarantee
+
+    @property
+    def card(self) -> Card:
+        """What is protected, how much, and from what."""
+        return self.memories.card
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a test source."""
+        return self.memories.private
+
+    def forward(  # noqa: PLR0917 (torch's own signature)
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor | None = None,  # noqa: ARG002
+        value: torch.Tensor | None = None,  # noqa: ARG002
+        key_padding_mask: torch.Tensor | None = None,
+        need_weights: bool = True,  # noqa: ARG002, FBT001, FBT002
+        attn_mask: torch.Tensor | None = None,
+        average_attn_weights: bool = True,  # noqa: ARG002, FBT001, FBT002
+        is_causal: bool = False,  # noqa: ARG002, FBT001, FBT002
+    ) -> tuple[torch.Tensor, None]:
+        """Return private attention, and None for the weights, which nobody can see.
+
+        Args:
+            query: shape (m, batch, E), (batch, m, E) with `batch_first`, or (m, E).
+            key: ignored, and `value` too: the context was fixed when it was built.
+            value: ignored.
+            key_padding_mask: must be None: padding was dropped when the context was built.
+            need_weights: ignored.
+            attn_mask: must be None: a release cannot leave rows out.
+            average_attn_weights: ignored.
+            is_causal: ignored.
+        """
+        if key_padding_mask is not None or attn_mask is not None:
+            raise InvalidInput("Expected no mask: a release cannot leave out rows of its context.")
+        batched = query.dim() == 3
+        rows = query if batched else query.unsqueeze(0)
+        if batched and not self.batch_first:
+            rows = rows.transpose(0, 1)
+        batch, count, _ = rows.shape
+        asked = rows if self.q_proj is None else self.q_proj(rows)
+        asked = asked.reshape(batch, count, self.num_heads, -1)
+        if self.q_norm is not None:
+            asked = self.q_norm(asked)
+        out = self.heads(asked.transpose(1, 2)).transpose(1, 2).reshape(batch, count, -1)
+        if self.out_proj is not None:
+            out = self.out_proj(out)
+        if not batched:
+            return out.squeeze(0), None
+        return (out if self.batch_first else out.transpose(0, 1)), None
+
+
+def from_multihead(
+    mha: nn.Module,
+    context: Array,
+    *,
+    epsilon: float,
+    delta: float,
+    bounds: Bounds | None = None,
+    key_norm: Norm | None = None,
+    query_norm: Norm | None = None,
+    value_norm: Norm | None = None,
+    largest_logit: float | None = None,
+    groups: Array = None,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    **options: Unpack[PrivateOptions],
+) -> PrivateCrossAttention:
+    """Return a trained attention module with a private context in place of keys and values.
+
+    (epsilon, delta)-differentially private for one row of the context, or one record (`groups`);
+    all heads together, each with its own bounds and temperature. The promise reaches as far as a
+    row does: if an encoder made rows of several people's data, give `groups` that keep them
+    together.
+
+    Args:
+        mha: `torch.nn.MultiheadAttention`, or `BoundedAttention`.
+        context: what keys and values are made of, shape (n, D); or a pair of such, for keys and for
+            values. Without padding.
+        epsilon: above 0.
+        delta: above 0.
+        bounds: from `bounds_of` (the default, for inputs of length √D) or `calibrate`.
+        key_norm: in place of the bound on keys: one number, or one for each head.
+        query_norm: likewise.
+        value_norm: likewise.
+        largest_logit: clips keys and queries so that no logit is larger; the noise grows with e to
+            this power.
+        groups: the record of each row, shape (n,); None if each row is its own.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
+            `discreet.build`.
+    """
+    heads = Heads.of(mha)
+    norms: dict[str, Any] = {
+        "key_norm": key_norm,
+        "query_norm": query_norm,
+        "value_norm": value_norm,
+    }
+    chosen = (bounds_of(mha) if bounds is None else bounds).replaced(**norms)
+    _validate.instance("bounds", chosen, Bounds)
+    layer = Layer(heads, chosen.capped(heads.scaling, largest_logit))
+    [memories] = build_layers(
+        [layer],
+        Context.of(context, groups),
+        epsilon=epsilon,
+        delta=delta,
+        entropy=entropy,
+        progress=progress,
+        **options,
+    )
+    notes = {"unit": _UNIT, "bounds": f"{layer.bounds.source}; what is longer is clipped"}
+    return PrivateCrossAttention(
+        Memories(tuple(memories), notes, {}),
+        q_proj=_query_projection(mha),
+        q_norm=copy.deepcopy(getattr(mha, "q_norm", None)),
+        out_proj=copy.deepcopy(mha.out_proj),  # type: ignore[arg-type]
+        query_map=layer.bounds.query_map,
+        value_centre=layer.bounds.value_centre,
+        repeats=heads.repeats,
+        batch_first=bool(mha.batch_first),
+    )
+
+
+def _query_projection(mha: nn.Module) -> nn.Module:
+    """Return a copy of what makes queries."""
+    if not isinstance(mha, nn.MultiheadAttention):
+        return copy.deepcopy(mha.q_proj)  # type: ignore[return-value]
+    packed = mha.in_proj_weight is not None
+    weight = mha.in_proj_weight.chunk(3)[0] if packed else mha.q_proj_weight
+    biased = mha.in_proj_bias is not None
+    made = nn.Linear(mha.embed_dim, mha.embed_dim, bias=biased).to(weight)
+    with torch.no_grad():
+        made.weight.copy_(weight)
+        if biased:
+            made.bias.copy_(mha.in_proj_bias.chunk(3)[0])
+    return made

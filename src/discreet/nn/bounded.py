@@ -1,0 +1,184 @@
+"""Attention to train for private serving: exact, with bounds that hold by construction."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from discreet import _validate
+from discreet.nn.heads import HeadMap, Heads
+from discreet.nn.rehearsal import Rehearsal
+
+# What is added to a squared length before its root: nothing, but no division by zero.
+_EPSILON = 1e-12
+
+
+class UnitLength(nn.Module):
+    """Makes vectors of length one of the last axis."""
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return x/‖x‖."""
+        squares = (vectors * vectors).sum(dim=-1, keepdim=True)
+        return vectors * torch.rsqrt(squares + _EPSILON)
+
+
+class BoundedAttention(nn.Module):
+    """Cross-attention with queries and keys of length one, and a temperature under a public cap.
+
+    Trainable and exact: no noise and no kernel, and no privacy. `from_multihead` makes a private
+    module of it, which answers the same but for the noise and the kernel's error: logits are within
+    ±`largest_logit` by construction, so nothing is clipped that was not in training.
+
+    Args:
+        embed_dim: width of inputs and outputs.
+        num_heads: how many heads. Few are better: H heads have √H times the noise.
+        head_dim: width of a head; None for embed_dim / num_heads. Narrow heads (up to 8) have
+            kernels without an error.
+        kdim: width of what keys are made of; None for embed_dim.
+        vdim: of values, likewise.
+        value_dim: width of a head's values; None for head_dim.
+        largest_logit: the cap on temperatures, and so on logits; the noise grows with e to it.
+        bias: whether projections have one.
+        batch_first: whether the batch is the first axis.
+
+    Attributes:
+        rehearsal: in training, answers have the noise of this future release; None for none.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        *,
+        head_dim: int | None = None,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        value_dim: int | None = None,
+        largest_logit: float = 6.0,
+        bias: bool = False,
+        batch_first: bool = True,
+    ) -> None:
+        super().__init__()
+        self.embed_dim = _validate.whole("embed_dim", embed_dim, at_least=1)
+        self.num_heads = _validate.whole("num_heads", num_heads, at_least=1)
+        if head_dim is None and embed_dim % num_heads:
+            _validate.reject("num_heads", num_heads, f"a divisor of embed_dim = {embed_dim}")
+        self.head_dim = head_dim or embed_dim // num_heads
+        self.value_dim = value_dim or self.head_dim
+        self.largest_logit = _validate.real("largest_logit", largest_logit, above=0, at_most=100)
+        self.batch_first = batch_first
+        self.q_proj = nn.Linear(embed_dim, num_heads * self.head_dim, bias=bias)
+        self.k_proj = nn.Linear(kdim or embed_dim, num_heads * self.head_dim, bias=bias)
+        self.v_proj = nn.Linear(vdim or embed_dim, num_heads * self.value_dim, bias=bias)
+        self.out_proj = nn.Linear(num_heads * self.value_dim, embed_dim, bias=bias)
+        self.q_norm = UnitLength()
+        self.sharpness = nn.Parameter(torch.zeros(num_heads))
+        self.rehearsal: Rehearsal | None = None
+
+    @property
+    def temperatures(self) -> torch.Tensor:
+        """The t of each head: logit = t·⟨query, key⟩, below `largest_logit`."""
+        return self.largest_logit * torch.sigmoid(self.sharpness)
+
+    def forward(  # noqa: PLR0917 (torch's own signature)
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor | None = None,
+        key_padding_mask: torch.Tensor | None = None,
+        need_weights: bool = False,  # noqa: ARG002, FBT001, FBT002
+        attn_mask: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, None]:
+        """Return attention, and None for the weights.
+
+        Args:
+            query: shape (batch, m, E), or (m, batch, E) without `batch_first`, or (m, E).
+            key: likewise, n in place of m.
+            value: likewise; None if it is the key.
+            key_padding_mask: True for keys that are padding, shape (batch, n).
+            need_weights: ignored.
+            attn_mask: must be None: a release cannot leave rows out.
+        """
+        if attn_mask is not None:
+            _validate.reject("attn_mask", "...", "None: a release cannot leave rows out")
+        given = (query, key, key if value is None else value)
+        batched = query.dim() == 3
+        if not batched:
+            given = tuple(each.unsqueeze(0) for each in given)  # type: ignore[assignment]
+        elif not self.batch_first:
+            given = tuple(each.transpose(0, 1) for each in given)  # type: ignore[assignment]
+        out = self.out_proj(self._attend(*given, key_padding_mask))
+        if not batched:
+            return out.squeeze(0), None
+        return (out if self.batch_first else out.transpose(0, 1)), None
+
+    def _attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        padding: torch.Tensor | None,
+    ) -> torch.Tensor:
+        queries, keys = self._unit(self.q_proj(query)), self._unit(self.k_proj(key))
+        values = self._split(self.v_proj(value))
+        values = values / torch.linalg.vector_norm(values, dim=-1, keepdim=True).clamp(min=1)
+        logit = self.temperatures[:, None, None]
+        if self.rehearsal is not None and self.training:
+            out = self._rehearse(queries, keys, values, logit, padding)
+        else:
+            keep = None if padding is None else ~padding[:, None, None, :]
+            out = functional.scaled_dot_product_attention(
+                queries * logit, keys, values, attn_mask=keep, scale=1.0
+            )
+        return out.transpose(1, 2).flatten(2)
+
+    def _rehearse(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        logit: torch.Tensor,
+        padding: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """Return answers with the noise that they will have."""
+        weights = torch.exp(logit * (queries @ keys.transpose(-1, -2) - 1))
+        rows = torch.full((len(keys), 1, 1, 1), float(keys.shape[2]), device=keys.device)
+        if padding is not None:
+            weights = weights.masked_fill(padding[:, None, None, :], 0.0)
+            rows = (~padding).sum(dim=1)[:, None, None, None].to(keys.dtype).clamp(min=1)
+        ones = torch.ones_like(values[..., :1])
+        sums = weights @ torch.cat([values, ones], dim=-1)
+        assert self.rehearsal is not None  # noqa: S101 (the caller looked)
+        return self.rehearsal.answers(queries, sums, rows, logit)
+
+    def _split(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return (batch, n, heads·d) as (batch, heads, n, d)."""
+        return rows.reshape(*rows.shape[:-1], self.num_heads, -1).transpose(1, 2)
+
+    def _unit(self, rows: torch.Tensor) -> torch.Tensor:
+        unit: torch.Tensor = self.q_norm(self._split(rows))
+        return unit
+
+    def public_heads(self) -> Heads:
+        """Return the weights head by head, for `from_multihead` and `bounds_of`."""
+        query, key, value = (
+            HeadMap.of(each.weight, each.bias, self.num_heads)
+            for each in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        scaling = self.temperatures.detach().cpu().double().numpy()
+        # Of length one: a root mean square of 1/√d.
+        gain = np.full(self.head_dim, self.head_dim**-0.5)
+        unit = {"gain": gain, "epsilon": _EPSILON / self.head_dim}
+        return Heads(
+            replace(query, **unit),  # type: ignore[arg-type]
+            replace(key, **unit),  # type: ignore[arg-type]
+            value,
+            scaling=np.asarray(scaling),
+            value_limit=1.0,
+        )
+
+    def extra_repr(self) -> str:
+        """Return the shape, and the cap on logits."""
+        return f"heads={self.num_heads}, head_dim={self.head_dim}, logits <= {self.largest_logit:g}"

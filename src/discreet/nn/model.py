@@ -1,0 +1,80 @@
+"""All layers of one model that share a private context: one release, one card, one file."""
+
+from collections.abc import Mapping
+from typing import Unpack
+
+import numpy as np
+
+from discreet._typing import Floats
+from discreet.errors import InvalidInput
+from discreet.memory import Memories
+from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
+from discreet.nn.reading import PrivateHeads
+from discreet.noise import Entropy
+
+# The card's title for the layers that a release is for; their names follow, in order.
+_PLACES = "places"
+
+_MAP, _CENTRE = "query_map", "value_centre"
+
+
+def build_places(
+    layers: Mapping[str, Layer],
+    context: Context,
+    *,
+    epsilon: float,
+    delta: float,
+    notes: Mapping[str, str],
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    **options: Unpack[PrivateOptions],
+) -> Memories:
+    """Return one release for all layers of a model, by the names that the layers have there.
+
+    (epsilon, delta)-differentially private for one row of the context, or one record; all layers
+    and heads together.
+    """
+    if not layers:
+        raise InvalidInput("Expected at least one layer with cross-attention.")
+    built = build_layers(
+        list(layers.values()),
+        context,
+        epsilon=epsilon,
+        delta=delta,
+        entropy=entropy,
+        progress=progress,
+        **options,
+    )
+    arrays: dict[str, Floats] = {}
+    for name, layer in layers.items():
+        arrays[f"{name}.{_MAP}"] = layer.bounds.query_map
+        arrays[f"{name}.{_CENTRE}"] = layer.bounds.value_centre
+        arrays[f"{name}.shape"] = np.array([layer.heads.key.heads, layer.heads.repeats])
+    sources = sorted({layer.bounds.source for layer in layers.values()})
+    said = {
+        **notes,
+        "bounds": f"{'; '.join(sources)}; what is longer is clipped",
+        _PLACES: ", ".join(layers),
+    }
+    return Memories(tuple(memory for part in built for memory in part), said, arrays)
+
+
+def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
+    """Return the modules that answer for each layer of a release, by its name in the model.
+
+    Their buffers are not part of a model's `state_dict`: a model's file stays what it was.
+    """
+    if _PLACES not in memories.notes:
+        raise InvalidInput("Expected the release of a model, which names the layers it is for.")
+    found, start = {}, 0
+    for name in memories.notes[_PLACES].split(", "):
+        heads, repeats = (int(number) for number in memories.arrays[f"{name}.shape"])
+        found[name] = PrivateHeads(
+            memories.members[start : start + heads],
+            query_map=memories.arrays[f"{name}.{_MAP}"],
+            value_centre=memories.arrays[f"{name}.{_CENTRE}"],
+            repeats=repeats,
+            persistent=False,
+        )
+        start += heads
+    return found
