@@ -53,7 +53,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.tested: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,plots,torch]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,diffusers,plots,transformers]'
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.documented: pyproject.toml constraints.txt | $(BIN)/python

@@ -1,5 +1,6 @@
 """Memories that belong together: the heads and layers of one model, in one release, on one card."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
 FORMAT = "discreet-memories"
 
+# What notes are about; a card has other titles for what it says itself.
+TITLES = ("context", "unit", "bounds", "places")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Memories:
@@ -43,10 +47,10 @@ class Memories:
         members = tuple(self.members)
         for each in members:
             _validate.instance("members", each, Memory)
-        if len({each.released.release for each in members}) != 1:
-            raise InvalidInput("Expected members to be memories of one release, at least one.")
+        _check_one_release(members)
+        _check_notes(self.notes)
         object.__setattr__(self, "members", members)
-        object.__setattr__(self, "notes", {str(k): str(v) for k, v in self.notes.items()})
+        object.__setattr__(self, "notes", dict(self.notes))
         object.__setattr__(self, "arrays", {k: np.asarray(v) for k, v in self.arrays.items()})
 
     def __len__(self) -> int:
@@ -76,7 +80,7 @@ class Memories:
     @property
     def private(self) -> bool:
         """False if the noise came from a test source."""
-        return self.members[0].private
+        return all(each.private for each in self.members)
 
     @property
     def nbytes(self) -> int:
@@ -95,6 +99,27 @@ class Memories:
             file.write(data)
 
 
+def _check_one_release(members: tuple[Memory, ...]) -> None:
+    """Raise `InvalidInput` unless memories are of one release, whose noise is for all of them."""
+    claims = [
+        (each.receipt, each.guarantee, each.group_rows, each.rows, each.rows_hint)
+        for each in (member.released for member in members)
+    ]
+    if not claims or any(claim != claims[0] for claim in claims):
+        raise InvalidInput("Expected members to be memories of one release, at least one.")
+    heads = sum(member.released.layout.head_count for member in members)
+    if members[0].released.mechanism.sensitivity < math.sqrt(heads) * (1 - 1e-12):
+        raise InvalidInput("Expected the noise of a release to be for all of its heads.")
+
+
+def _check_notes(notes: Mapping[str, str]) -> None:
+    """Raise `InvalidInput` if a note could be taken for something else on a card."""
+    for title, text in notes.items():
+        plain = all(isinstance(each, str) and each.isprintable() for each in (title, text))
+        if not plain or title not in TITLES:
+            raise InvalidInput(f"Expected notes to be lines of text under {', '.join(TITLES)}.")
+
+
 def to_bytes(several: Memories) -> bytes:
     """Return the file. Its length depends on public settings only."""
     tensors = {f"public.{name}": array for name, array in several.arrays.items()}
@@ -105,7 +130,7 @@ def to_bytes(several: Memories) -> bytes:
         tensors |= {
             f"{index}.{name}": array for name, array in container.tensors_of(released).items()
         }
-    facts = {"members": settings, "notes": dict(several.notes)}
+    facts = {"members": settings, "notes": list(several.notes.items())}  # in their order
     return container.pack(tensors, name=FORMAT, settings=facts, card=several.card)
 
 
@@ -124,7 +149,7 @@ def load(path: str | os.PathLike[str]) -> Memories:
 
 
 def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Memories:  # noqa: ANN401
-    """Return memories from the settings and tensors of a file."""
+    """Return memories from the settings and tensors of a file, as far as they can be believed."""
     by_owner: dict[str, dict[str, NDArray[Any]]] = {}
     for name, array in tensors.items():
         owner, _, rest = name.partition(".")
@@ -133,7 +158,7 @@ def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Memories:  #
         Memory(container.restore(each, by_owner[str(index)], MEMORY.restore))
         for index, each in enumerate(settings["members"])
     )
-    return Memories(members, settings["notes"], by_owner.get("public", {}))
+    return Memories(members, dict(settings["notes"]), by_owner.get("public", {}))
 
 
 def _card(several: Memories) -> Card:

@@ -11,7 +11,7 @@ from discreet import _validate
 from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
 from discreet.memory import Card, Memories, Memory
-from discreet.nn.bounds import Bounds, Norm, bounds_of
+from discreet.nn.bounds import Bounds, PerHead, bounds_of
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
@@ -79,6 +79,18 @@ class PrivateCrossAttention(nn.Module):
         """False if the noise came from a test source."""
         return self.memories.private
 
+    def get_extra_state(self) -> torch.Tensor:
+        """Return the name of the release, as bytes: `state_dict` has it beside the numbers."""
+        name = self.memories.receipt.id.encode()
+        return torch.tensor(list(name), dtype=torch.uint8)
+
+    def set_extra_state(self, state: torch.Tensor) -> None:
+        """Refuse the numbers of another release: the card would not be theirs."""
+        if bytes(state.tolist()) != self.memories.receipt.id.encode():
+            raise InvalidInput(
+                "Expected the state of the same release; another one has its own card and module."
+            )
+
     def forward(  # noqa: PLR0917 (torch's own signature)
         self,
         query: torch.Tensor,
@@ -128,9 +140,9 @@ def from_multihead(
     epsilon: float,
     delta: float,
     bounds: Bounds | None = None,
-    key_norm: Norm | None = None,
-    query_norm: Norm | None = None,
-    value_norm: Norm | None = None,
+    key_norm: PerHead | None = None,
+    query_norm: PerHead | None = None,
+    value_norm: PerHead | None = None,
     largest_logit: float | None = None,
     groups: Array = None,
     entropy: Entropy | None = None,

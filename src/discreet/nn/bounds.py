@@ -17,7 +17,8 @@ from torch import nn
 
 from discreet import _validate
 from discreet._typing import Array, Floats
-from discreet.nn.heads import HeadMap, Heads, as_floats
+from discreet.nn.heads import HeadMap, Heads
+from discreet.nn.norms import Norm
 
 # Directions in which a map is this much shorter than in its longest count as none.
 _NEGLIGIBLE = 1e-9
@@ -25,7 +26,7 @@ _NEGLIGIBLE = 1e-9
 WEIGHTS = "from the weights alone"
 GIVEN = "given by the builder"
 
-Norm = float | Sequence[float] | Floats
+PerHead = float | Sequence[float] | Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +60,9 @@ class Bounds:
     def replaced(
         self,
         *,
-        key_norm: Norm | None = None,
-        query_norm: Norm | None = None,
-        value_norm: Norm | None = None,
+        key_norm: PerHead | None = None,
+        query_norm: PerHead | None = None,
+        value_norm: PerHead | None = None,
     ) -> "Bounds":
         """Return the same with other norms where some are given: one for all heads, or one each."""
         given = {"key_norm": key_norm, "query_norm": query_norm, "value_norm": value_norm}
@@ -111,9 +112,8 @@ class Inputs:
         """Return the inputs behind a norm layer, or within a ball of some radius.
 
         Args:
-            source: a LayerNorm, an RMSNorm (of any library: a module with a `weight` whose name
-                has "norm" in it), a radius, or None for the radius √D of a norm layer without
-                weights.
+            source: a LayerNorm or an RMSNorm, of any library; a radius; or None for the radius √D
+                of a norm layer without weights.
             width: D.
         """
         eye = np.eye(width)
@@ -121,17 +121,9 @@ class Inputs:
             root = float(np.sqrt(width))
             radius = root if source is None else _validate.real("radius", source, above=0)
             return cls(eye, np.zeros(width), radius)
-        weight, bias = getattr(source, "weight", None), getattr(source, "bias", None)
-        name = type(source).__name__
-        if "norm" not in name.lower() or "batch" in name.lower():
-            _validate.reject("source", name, "a LayerNorm, an RMSNorm or a radius")
-        gain = np.ones(width) if weight is None else as_floats(weight)
-        if len(gain) != width:
-            _validate.reject("source", f"{name} of width {len(gain)}", f"of width {width}")
-        # A layer norm subtracts the mean of the coordinates, a root-mean-square norm does not.
-        centring = eye - 1 / width if isinstance(source, nn.LayerNorm) else eye
-        centre = np.zeros(width) if bias is None else as_floats(bias)
-        return cls(gain[:, None] * centring, centre, float(np.sqrt(width)))
+        norm = Norm.of(source, width)
+        centring = eye - 1 / width if norm.centred else eye
+        return cls(norm.gain[:, None] * centring, norm.bias, float(np.sqrt(width)))
 
 
 def bounds_of(

@@ -11,16 +11,18 @@ from functools import cached_property
 from typing import Any, TypedDict, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet._typing import Array, Floats
+from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.kernels import Fourier, Kernel
 from discreet.kernels.base import LARGEST_LOGIT, Evidence
-from discreet.memory import Memory, Options, Shape, settle
+from discreet.memory import Memory, Options, Shape, Unit, settle
 from discreet.memory.builder import Builder
 from discreet.memory.collector import tables_of
 from discreet.memory.progress import progress_bar
+from discreet.memory.rows import Records
 from discreet.nn.bounds import Bounds
 from discreet.nn.heads import Heads
 from discreet.nn.projection import ExactLinear, normalised
@@ -95,10 +97,12 @@ class Layer:
     def project(self, rows: Floats, value_rows: Floats) -> list[tuple[Floats, Floats]]:
         """Return keys (n, d) and values (n, d_v) of each head, row by row to the bit."""
         heads = self.heads.key.heads
-        keys = self._key_map(rows).reshape(len(rows), heads, -1).swapaxes(0, 1)
+        width = self._key_map.weight.shape[0] // heads
+        keys = self._key_map(rows).reshape(len(rows), heads, width).swapaxes(0, 1)
         if self.heads.key.gain is not None:
             keys = self._normalised(keys)
-        values = self._value_map(value_rows).reshape(len(rows), heads, -1).swapaxes(0, 1)
+        values = self._value_map(value_rows).reshape(len(rows), heads, self.value_dim)
+        values = values.swapaxes(0, 1)
         return list(zip(keys, values, strict=True))
 
     def _normalised(self, keys: Floats) -> Floats:
@@ -117,33 +121,37 @@ class Context:
     Attributes:
         rows: what keys are made of, shape (n, D).
         value_rows: what values are made of, shape (n, D_v); usually the same.
-        groups: the record of each row, shape (n,); None if each row is its own.
+        groups: a number for the record of each row, shape (n,); None if each row is its own.
     """
 
     rows: Floats
     value_rows: Floats
-    groups: Array = None
+    groups: Integers | None = None
 
     @classmethod
-    def of(cls, context: Array, groups: Array = None) -> "Context":
+    def of(cls, context: Array, groups: Array = None, *, mask: Array = None) -> "Context":
         """Return rows of any library, or a pair of them, as float64; in their order.
 
-        Rows of a batch, shape (records, n, D), follow each other; `groups` then still has one
-        entry for each row.
+        Args:
+            context: rows of shape (n, D), or of a batch, (records, n, D); or a pair of such.
+            groups: the record of each row, in that shape but for D.
+            mask: which rows there are, likewise; the others are padding, and dropped.
         """
         pair = context if isinstance(context, tuple) else (context, context)
         if len(pair) != 2:
             raise InvalidInput("Expected context to be rows, or a pair (key rows, value rows).")
         first = _rows(pair[0])
         second = first if pair[1] is pair[0] else _rows(pair[1])
-        if len(first) != len(second):
-            raise InvalidInput("Expected as many key rows as value rows.")
-        if groups is None:
-            return cls(first, second)
-        ids = np.asarray(_numpy(groups)).reshape(-1)
-        if len(ids) != len(first):
-            raise InvalidInput("Expected groups to name the record of each row.")
-        return cls(first, second, ids)
+        shape = first.shape[:-1]
+        if second.shape[:-1] != shape:
+            raise InvalidInput("Expected as many key rows as value rows, in the same order.")
+        keep = np.ones(shape, dtype=bool) if mask is None else _numpy(mask).astype(bool)
+        if keep.shape != shape:
+            raise InvalidInput(
+                "Expected attention_mask to have the shape of the context, but for D."
+            )
+        codes = None if groups is None else _codes(groups, shape)[keep]
+        return cls(first[keep], second[keep], codes)
 
     def chunks(self, most: int) -> Iterator["Context"]:
         """Yield at most so many rows at a time, each record whole; at least one chunk."""
@@ -192,11 +200,11 @@ def build_layers(
                 width = maps.weight.shape[-1]
                 _validate.reject("context", f"rows of width {rows.shape[-1]}", f"{width} wide")
     heads = sum(layer.heads.key.heads for layer in layers)
+    unit = Unit.ROW if context.groups is None else Unit.RECORD
     asked = {"epsilon": epsilon, "delta": delta, **options}
     kernel_options = {name: asked.pop(name, None) for name in ("kernel", "eps_s", "features")}
-    kernels = [
-        kernel for layer in layers for kernel in _kernels(layer, heads, {**asked, **kernel_options})
-    ]
+    given = {**asked, **kernel_options}
+    kernels = [kernel for layer in layers for kernel in _kernels(layer, heads, unit, given)]
     builder = Builder(
         **asked,
         kernel=kernels,
@@ -213,7 +221,7 @@ def build_layers(
     return [[next(memories) for _ in range(layer.heads.key.heads)] for layer in layers]
 
 
-def _kernels(layer: Layer, heads: int, options: dict[str, Any]) -> list[Kernel]:
+def _kernels(layer: Layer, heads: int, unit: Unit, options: dict[str, Any]) -> list[Kernel]:
     """Return one kernel for each head, all of one kind and with as many features.
 
     They are chosen for the head with the largest logits; each is then made for its own bounds.
@@ -239,7 +247,7 @@ def _kernels(layer: Layer, heads: int, options: dict[str, Any]) -> list[Kernel]:
             query_norm=float(bounds.query_norm[at]),
             value_norm=float(bounds.value_norm[at]),
         )
-        [layout] = settle([shape], asked).layouts
+        [layout] = settle([shape], asked, unit=unit).layouts
         if layout.kernel.evidence is Evidence.CERTIFICATE:
             break
     numbers = zip(scaling, bounds.key_norm, bounds.query_norm, strict=True)
@@ -264,18 +272,31 @@ def _flat(weight: Floats, bias: Floats) -> ExactLinear:
 
 
 def _rows(array: Array) -> Floats:
-    rows = np.asarray(_numpy(array))
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidInput("Expected context without a mask: leave rows out instead.")
+    try:
+        rows = _numpy(array)
+    except (TypeError, ValueError, RuntimeError):  # whose message may tell how many rows there are
+        rows = np.empty(0)
     if rows.dtype.kind not in "iuf" or rows.ndim < 2:
-        raise InvalidInput("Expected context to be rows of real numbers, shape (n, D).")
-    rows = rows.reshape(-1, rows.shape[-1]).astype(np.float64)
+        raise InvalidInput("Expected context to be rows of real numbers, shape (n, D).") from None
+    with np.errstate(over="ignore"):
+        rows = rows.astype(np.float64)
     if not np.all(np.isfinite(rows)):
         raise InvalidInput("Expected context to have no NaN and no infinity.")
     return rows
 
 
-def _numpy(array: Array) -> Array:
+def _codes(groups: Array, shape: tuple[int, ...]) -> Integers:
+    """Return a whole number for each row, the same for rows of one record."""
+    if hasattr(groups, "shape") and len(groups.shape) > 1 and tuple(groups.shape) == shape:
+        groups = groups.reshape(-1)
+    return Records.of(groups, int(np.prod(shape))).of_row.reshape(shape)
+
+
+def _numpy(array: Array) -> NDArray[Any]:
     """Return torch's numbers as numpy's: each is converted by itself."""
     if hasattr(array, "detach"):
         array = array.detach().cpu()
-        return (array.double() if array.is_floating_point() else array).numpy()
-    return array
+        array = (array.double() if array.is_floating_point() else array).numpy()
+    return np.asarray(array)

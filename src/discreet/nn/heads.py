@@ -10,6 +10,7 @@ from torch import nn
 from discreet import _validate
 from discreet._typing import Floats
 from discreet.errors import InvalidInput
+from discreet.nn.norms import Norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +43,10 @@ class HeadMap:
         """Return the same map with the norm layer that follows it in each head, if there is one."""
         if norm is None:
             return self
-        gain, epsilon = as_floats(norm.weight), norm_epsilon(norm)  # type: ignore[arg-type]
-        return replace(self, gain=gain, epsilon=epsilon)
+        found = Norm.of(norm, self.dim)
+        if found.centred or np.any(found.bias):
+            _validate.reject("norm layer", type(norm).__name__, "an RMSNorm of each head")
+        return replace(self, gain=found.gain, epsilon=_norm_epsilon(norm))
 
     @property
     def heads(self) -> int:
@@ -132,7 +135,7 @@ def as_floats(tensor: torch.Tensor) -> Floats:
     return np.asarray(tensor.detach().to("cpu", torch.float64).numpy())
 
 
-def norm_epsilon(norm: nn.Module) -> float:
+def _norm_epsilon(norm: nn.Module) -> float:
     """Return what a norm layer adds to the mean square, under whichever name it keeps it."""
     for name in ("eps", "variance_epsilon"):
         value = getattr(norm, name, None)

@@ -6,8 +6,8 @@ from typing import Unpack
 import numpy as np
 
 from discreet._typing import Floats
-from discreet.errors import InvalidInput
-from discreet.memory import Memories
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.memory import Memories, Memory
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.reading import PrivateHeads
 from discreet.noise import Entropy
@@ -15,7 +15,7 @@ from discreet.noise import Entropy
 # The card's title for the layers that a release is for; their names follow, in order.
 _PLACES = "places"
 
-_MAP, _CENTRE = "query_map", "value_centre"
+_MAP, _CENTRE, _SHAPE = "query_map", "value_centre", "shape"
 
 
 def build_places(
@@ -49,7 +49,7 @@ def build_places(
     for name, layer in layers.items():
         arrays[f"{name}.{_MAP}"] = layer.bounds.query_map
         arrays[f"{name}.{_CENTRE}"] = layer.bounds.value_centre
-        arrays[f"{name}.shape"] = np.array([layer.heads.key.heads, layer.heads.repeats])
+        arrays[f"{name}.{_SHAPE}"] = np.array([layer.heads.key.heads, layer.heads.repeats])
     sources = sorted({layer.bounds.source for layer in layers.values()})
     said = {
         **notes,
@@ -68,13 +68,25 @@ def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
         raise InvalidInput("Expected the release of a model, which names the layers it is for.")
     found, start = {}, 0
     for name in memories.notes[_PLACES].split(", "):
-        heads, repeats = (int(number) for number in memories.arrays[f"{name}.shape"])
+        sizes, turn, centre = (
+            memories.arrays.get(f"{name}.{each}", np.empty(0)) for each in (_SHAPE, _MAP, _CENTRE)
+        )
+        heads, repeats = sizes.tolist() if sizes.shape == (2,) else (0, 0)
+        members = memories.members[start : start + heads]
+        if not _fits(members, heads, turn, centre):
+            raise CorruptRelease(f"Expected the release of a model; {name} makes no sense.")
         found[name] = PrivateHeads(
-            memories.members[start : start + heads],
-            query_map=memories.arrays[f"{name}.{_MAP}"],
-            value_centre=memories.arrays[f"{name}.{_CENTRE}"],
-            repeats=repeats,
-            persistent=False,
+            members, query_map=turn, value_centre=centre, repeats=repeats, persistent=False
         )
         start += heads
     return found
+
+
+def _fits(members: tuple[Memory, ...], heads: int, turn: Floats, centre: Floats) -> bool:
+    """Return whether the public arrays of a layer are those of its heads."""
+    if not members or len(members) != heads:
+        return False
+    layout = members[0].released.layout
+    shapes = turn.ndim == 3 and turn.shape[:2] == (heads, layout.kernel.dim)
+    shapes = shapes and centre.shape == (heads, layout.value_dim)
+    return shapes and bool(np.all(np.isfinite(turn)) and np.all(np.isfinite(centre)))

@@ -10,10 +10,13 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet._typing import Floats
+from discreet._typing import Floats, Integers
 
 # A row's largest number is so many bits long.
 _ROW_BITS = 22
+
+# Rows beyond 2^this are shortened to it: nothing made of them leaves float64.
+_HUGE = 400
 
 # Σ|weight| of one output is at most so many bits long: products add up to less than 2^53.
 _WEIGHT_BITS = 30
@@ -43,8 +46,7 @@ class ExactLinear:
 
     def __call__(self, rows: Floats) -> Floats:
         """Return the images of finite rows of shape (n, in): (n, out), float64."""
-        exponents = np.frexp(np.max(np.abs(rows), axis=1, keepdims=True, initial=0.0))[1]
-        integers = np.rint(np.ldexp(rows, _ROW_BITS - exponents))
+        integers, exponents = _rounded(rows)
         # Exact in any order of summation: Σ|z·w| ≤ 2^22·2^30.
         products = integers @ self._integers
         return np.asarray(np.ldexp(products, exponents - _ROW_BITS - self._bits) + self.bias)
@@ -55,9 +57,19 @@ def normalised(rows: Floats, gain: Floats, epsilon: float) -> Floats:
 
     The mean is over whole numbers, so that it does not depend on the order of summation.
     """
-    exponents = np.frexp(np.max(np.abs(rows), axis=1, keepdims=True, initial=0.0))[1]
-    integers = np.rint(np.ldexp(rows, _ROW_BITS - exponents))
+    integers, exponents = _rounded(rows)
     squares = np.sum(integers.astype(np.int64) ** 2, axis=1, keepdims=True)
     mean = np.ldexp(squares.astype(np.float64) / rows.shape[1], 2 * (exponents - _ROW_BITS))
     root = np.sqrt(mean + epsilon)
-    return np.asarray(rows / np.where(root == 0, 1.0, root) * gain)
+    real = np.ldexp(integers, exponents - _ROW_BITS)
+    return np.asarray(real / np.where(root == 0, 1.0, root) * gain)
+
+
+def _rounded(rows: Floats) -> tuple[Floats, Integers]:
+    """Return rows as whole numbers up to 2^22, and the power of two that each is in units of.
+
+    x ≈ integers·2^(exponent - 22), but for rows that are huge: they keep their direction.
+    """
+    exponents = np.frexp(np.max(np.abs(rows), axis=1, keepdims=True, initial=0.0))[1]
+    integers = np.rint(np.ldexp(rows, _ROW_BITS - exponents))
+    return integers, np.clip(exponents, -_HUGE, _HUGE).astype(np.int64)

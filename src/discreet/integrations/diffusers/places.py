@@ -12,6 +12,15 @@ from torch import nn
 from discreet.errors import InvalidInput
 from discreet.nn.heads import HeadMap, Heads
 
+# The ways to attend that a release can stand in for.
+_KNOWN = (
+    "AttnProcessor",
+    "AttnProcessor2_0",
+    "IPAdapterAttnProcessor",
+    "IPAdapterAttnProcessor2_0",
+    "PrivateProcessor",
+)
+
 
 class Kind(StrEnum):
     """Which of a model's contexts."""
@@ -46,9 +55,10 @@ class Place:
             HeadMap.of(each.weight, each.bias, count)
             for each in (attention.to_q, self.key, self.value)
         )
+        own = self.key is attention.to_k  # an IP-Adapter's keys are not normalised
         return Heads(
             query.normalised_by(attention.norm_q),
-            key.normalised_by(attention.norm_k),
+            key.normalised_by(attention.norm_k if own else None),
             value,
             scaling=np.array(query.dim**-0.5),
         )
@@ -76,11 +86,16 @@ def places_of(model: ModelMixin, kind: Kind) -> list[Place]:
 
 def _place(name: str, module: Attention, block: nn.Module, kind: Kind) -> Place:
     attention: Any = module
+    processor = attention.get_processor()
+    if type(processor).__name__ not in _KNOWN:
+        raise InvalidInput(
+            f"Expected {name} to attend in a way that is known, not by "
+            f"{type(processor).__name__}: a release answers plain softmax attention only."
+        )
     if attention.norm_cross:
         raise InvalidInput(f"Expected {name} to take its context as it is, without a norm layer.")
     key, value = attention.to_k, attention.to_v
     if kind is Kind.IMAGE:
-        processor = attention.get_processor()
         if not hasattr(processor, "to_k_ip"):
             raise InvalidInput("Expected a model with an IP-Adapter, which attends to images.")
         if len(processor.to_k_ip) != 1:

@@ -40,7 +40,7 @@ def encode_passages(
         model: an encoder-decoder of transformers.
         batches: mappings as a tokenizer or processor returns them, with a batch axis (`input_ids`
             and `attention_mask`, `input_values`, `input_features`); or lists of token numbers.
-            Padding of tokens is dropped.
+            Padding is dropped where an `attention_mask` says so; a batch of several needs one.
         progress: whether to show a progress bar.
     """
     encoder = model.get_encoder()
@@ -52,6 +52,8 @@ def encode_passages(
         with torch.no_grad(), progress_bar("encoding passages", rows=None, show=progress) as step:
             for count, passage in enumerate(_alone(batches)):
                 given = {name: each.to(device) for name, each in passage.items()}
+                if any(each.numel() == 0 for each in given.values()):
+                    continue  # nothing but padding: a record of no rows
                 encoded = encoder(**given)[0][0]
                 rows.append(encoded.float())
                 groups.append(torch.full((len(encoded),), count, device=device))
@@ -78,7 +80,13 @@ def _alone(batches: Iterable[Any]) -> Iterable[dict[str, torch.Tensor]]:
 
 def _split(batch: dict[str, torch.Tensor]) -> Iterable[dict[str, torch.Tensor]]:
     mask = batch.pop("attention_mask", None)
-    for index in range(len(next(iter(batch.values())))):
+    count = len(next(iter(batch.values())))
+    if count > 1 and mask is None and "input_features" not in batch:  # which have one length always
+        raise InvalidInput(
+            "Expected an attention_mask with a batch of several passages: padding depends on the "
+            "longest of them. Or give passages one by one."
+        )
+    for index in range(count):
         passage = {name: each[index : index + 1] for name, each in batch.items()}
         if mask is not None:
             keep = mask[index].bool()

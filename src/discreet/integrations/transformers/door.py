@@ -14,7 +14,7 @@ from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.integrations.transformers.context import Passages
 from discreet.integrations.transformers.places import Place, places_of
-from discreet.integrations.transformers.serving import install
+from discreet.integrations.transformers.serving import check_fresh, install
 from discreet.memory import several
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
@@ -78,6 +78,7 @@ def privatize(
             `discreet.build`.
     """
     _validate.instance("model", model, PreTrainedModel)
+    check_fresh(model)
     rows = _context(context, groups, attention_mask)
     chosen = _chosen(places_of(model), layers)
     built = {place.name: _layer(place, bounds, largest_logit) for place in chosen}
@@ -159,7 +160,7 @@ def calibrate(
 def _noting(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:  # noqa: ANN401
     def note(_module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
-        names = ("key_value_states", "cross_attention_states", "key")
+        names = ("key_value_states", "cross_attention_states", "encoder_hidden_states", "key")
         context = next((named[name] for name in names if named.get(name) is not None), None)
         if context is None and len(inputs) > 1:
             context = inputs[1]
@@ -176,13 +177,7 @@ def _context(context: Passages | Array, groups: Array, mask: Array) -> Context:
         return Context.of(context.rows, context.groups if groups is None else groups)
     if hasattr(context, "last_hidden_state"):
         context = context.last_hidden_state
-    if mask is not None:
-        keep = torch.as_tensor(mask).bool()
-        if tuple(keep.shape) != tuple(context.shape[:-1]):
-            raise InvalidInput("Expected attention_mask to have the shape of the context, but D.")
-        context = torch.as_tensor(context)[keep]
-        groups = None if groups is None else torch.as_tensor(groups)[keep]
-    return Context.of(context, groups)
+    return Context.of(context, groups, mask=mask)
 
 
 def _chosen(places: list[Place], layers: Sequence[int] | None) -> list[Place]:

@@ -127,9 +127,11 @@ def places_of(model: PreTrainedModel) -> list[Place]:
             f"known ({', '.join(_NAMES)}). Models that put their context into the prompt have "
             "self-attention only: nothing of it can be fixed beforehand."
         )
+    if any(getattr(module, "attn_logit_softcapping", None) for _, module, _ in found):
+        raise InvalidInput("Expected plain softmax, and this model bends its logits (softcapping).")
     width = getattr(found[0][1], found[0][2][1]).in_features
     seen = _Trial.of(model, [module for _, module, _ in found], width)
-    context_norm = _context_norm(model, width)
+    context_norm = _context_norm(model)
     return [
         Place(
             name,
@@ -174,16 +176,12 @@ def _watching(decoder: nn.Module, modules: list[nn.Module], trial: _Trial) -> It
     outputs: list[tuple[torch.Tensor, nn.Module]] = []
     handles: list[Any] = []
 
-    def made(norm: nn.Module) -> Callable[..., None]:
-        return lambda _module, _inputs, output: outputs.append((output, norm))
-
     def asked(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
-        for output, norm in reversed(outputs):
-            if output is hidden:
-                trial.norms[module] = norm
-                break
         if isinstance(hidden, torch.Tensor):
+            norm = _maker(hidden, outputs)
+            if norm is not None:
+                trial.norms[module] = norm
             trial.time_first[module] = tuple(hidden.shape[:2]) == (_TOKENS, _BATCH)
 
     def answered(module: nn.Module, _inputs: object, output: object) -> None:
@@ -191,7 +189,7 @@ def _watching(decoder: nn.Module, modules: list[nn.Module], trial: _Trial) -> It
 
     try:
         norms = [each for each in decoder.modules() if is_norm(each)]
-        handles += [each.register_forward_hook(made(each)) for each in norms]
+        handles += [each.register_forward_hook(_noting(each, outputs)) for each in norms]
         for each in modules:
             handles.append(each.register_forward_pre_hook(asked, with_kwargs=True))
             handles.append(each.register_forward_hook(answered))
@@ -220,27 +218,47 @@ def is_norm(module: nn.Module) -> bool:
     return any(each in name for each in known) and not list(module.children())
 
 
-def _context_norm(model: PreTrainedModel, width: int) -> nn.Module | None:
-    """Return the norm layer that the encoder ends with, if it does.
+def _context_norm(model: PreTrainedModel) -> nn.Module | None:
+    """Return the norm layer whose output is the encoder's, as seen in a trial run; None if none is.
 
-    Its own, or the last of its last layer.
+    Tokens of nothing, or silence; an encoder that takes something else ends without an answer.
     """
-    encoder = model.get_encoder() if model.config.is_encoder_decoder else None
-    if encoder is None:
+    if not model.config.is_encoder_decoder:
         return None
-    own: list[nn.Module] = [each for each in encoder.children() if is_norm(each)]
-    layers = [each for each in encoder.children() if isinstance(each, nn.ModuleList) and len(each)]
-    last: list[nn.Module] = list(layers[-1][-1].modules()) if layers else []
-    # Embeddings have a norm layer, too: what stands after the layers counts.
-    after = [each for each in own if _stands_after(encoder, each)]
-    for each in (*reversed(after), *reversed(last)):
-        if is_norm(each) and each.weight.shape == (width,):
-            return each
+    encoder = model.get_encoder()
+    weight = next(encoder.parameters())
+    outputs: list[tuple[torch.Tensor, nn.Module]] = []
+    norms = [each for each in encoder.modules() if is_norm(each)]
+    handles = [each.register_forward_hook(_noting(each, outputs)) for each in norms]
+    try:
+        with torch.no_grad(), _in_evaluation(encoder):
+            last = encoder(**_silence(model, weight))[0]
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return None
+    finally:
+        for handle in handles:
+            handle.remove()
+    return _maker(last, outputs)
+
+
+def _silence(model: PreTrainedModel, weight: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return something for an encoder to encode."""
+    name = str(model.main_input_name)
+    if name == "input_features":
+        config = model.config
+        return {name: weight.new_zeros((1, config.num_mel_bins, 2 * config.max_source_positions))}
+    if name == "input_values":
+        return {name: weight.new_zeros((1, 16_000))}
+    return {name: torch.zeros((1, _TOKENS), dtype=torch.long, device=weight.device)}
+
+
+def _noting(norm: nn.Module, outputs: list[tuple[torch.Tensor, nn.Module]]) -> Callable[..., None]:
+    return lambda _module, _inputs, output: outputs.append((output, norm))
+
+
+def _maker(tensor: torch.Tensor, outputs: list[tuple[torch.Tensor, nn.Module]]) -> nn.Module | None:
+    """Return the last norm layer that a tensor is the output of, the same numbers in one place."""
+    for output, norm in reversed(outputs):
+        if output.data_ptr() == tensor.data_ptr() and output.numel() == tensor.numel():
+            return norm
     return None
-
-
-def _stands_after(encoder: nn.Module, norm: nn.Module) -> bool:
-    """Return whether a norm layer is defined after the encoder's layers."""
-    order = list(encoder.children())
-    lists = [index for index, each in enumerate(order) if isinstance(each, nn.ModuleList)]
-    return bool(lists) and order.index(norm) > lists[-1]

@@ -24,12 +24,22 @@ _PREFIX = "discreet_"
 _ENCODER_INPUTS = ("input_ids", "input_values", "input_features", "inputs", "inputs_embeds")
 
 
+def check_fresh(model: PreTrainedModel) -> None:
+    """Raise `InvalidInput` if a model has a private context already."""
+    if getattr(model, "private_context", None) is not None:
+        raise InvalidInput(
+            "Expected a model without a private context: two releases would be on one card. "
+            "Begin with a fresh model."
+        )
+
+
 def install(model: PreTrainedModel, memories: Memories) -> None:
     """Put a release in place of the context of a model.
 
     Self-attention stays what it was. Layers that the release does not name still attend to what the
     encoder gives them.
     """
+    check_fresh(model)
     heads = heads_of(memories)
     places = {place.name: place for place in places_of(model)}
     missing = [name for name in heads if name not in places]

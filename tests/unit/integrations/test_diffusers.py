@@ -1,0 +1,251 @@
+"""Diffusion models with a private context: without noise, they do what they did."""
+
+import copy
+
+import pytest
+from attention import joint_distance, rows
+
+torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+pytest.importorskip("diffusers", reason="needs the extra `diffusers`")
+
+from diffusers import (
+    AutoencoderKL,
+    PixArtTransformer2DModel,
+    SD3Transformer2DModel,
+    UNet2DConditionModel,
+)
+
+import discreet
+from discreet.integrations.diffusers import (
+    attach,
+    calibrate,
+    encode_contexts,
+    privatize,
+    release,
+)
+from discreet.testing import Silent
+
+SPEND = {"epsilon": 1.0, "delta": 1e-6}
+FAST = {"entropy": Silent(), "features": 500, **SPEND}
+WIDTH, IMAGE = 12, 10
+STEP = torch.tensor([5])
+SAMPLE = rows(2, 4, 8, 8, seed=5)
+CONTEXT = torch.nn.functional.layer_norm(rows(20, WIDTH), (WIDTH,))
+
+
+def unet(*, seed=0):
+    torch.manual_seed(seed)
+    made = UNet2DConditionModel(
+        sample_size=8,
+        in_channels=4,
+        out_channels=4,
+        block_out_channels=(16, 16),
+        layers_per_block=1,
+        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+        cross_attention_dim=WIDTH,
+        attention_head_dim=4,
+        norm_num_groups=8,
+    ).eval()
+    with torch.no_grad():
+        for name, weight in made.named_parameters():
+            if "attn2.to_q" in name or "attn2.to_k" in name:
+                weight.mul_(0.5)
+            elif "attn2.to_v" in name:
+                weight.mul_(4)
+    return made
+
+
+def with_adapter(model, *, tokens=4):
+    """The same model with an IP-Adapter of random weights."""
+    torch.manual_seed(3)
+    weights, index = {}, 1
+    for name in model.attn_processors:
+        if "attn2" in name:
+            module = model.get_submodule(name.removesuffix(".processor"))
+            inner = module.to_k.out_features
+            for part, size in (("k", 0.15), ("v", 0.5)):
+                weights[f"{index}.to_{part}_ip.weight"] = torch.randn(inner, WIDTH) * size
+        index += 2 if "attn2" in name else 0
+    projection = {
+        "proj.weight": torch.randn(tokens * WIDTH, IMAGE) * 0.3,
+        "proj.bias": torch.zeros(tokens * WIDTH),
+        "norm.weight": torch.ones(WIDTH),
+        "norm.bias": torch.randn(WIDTH) * 0.2,
+    }
+    model._load_ip_adapter_weights([{"image_proj": projection, "ip_adapter": weights}])
+    return model
+
+
+@pytest.fixture(scope="module")
+def models():
+    model = unet()
+    return model, privatize(copy.deepcopy(model), CONTEXT, **FAST)
+
+
+@torch.no_grad()
+def test_a_picture_is_that_of_the_stock_model(models):
+    model, private = models
+    stock = model(SAMPLE, STEP, encoder_hidden_states=CONTEXT.expand(2, -1, -1)).sample
+    torch.testing.assert_close(private(SAMPLE, STEP, None).sample, stock, atol=1e-3, rtol=0)
+    # A context that is given for all is not used; and another one would matter.
+    other = CONTEXT[:3].expand(2, -1, -1)
+    torch.testing.assert_close(
+        private(SAMPLE, STEP, other).sample, private(SAMPLE, STEP, None).sample
+    )
+    assert (model(SAMPLE, STEP, other).sample - stock).abs().max() > 1e-2
+    assert set(private.state_dict()) == set(model.state_dict())
+
+
+@torch.no_grad()
+def test_guidance_pairs_have_a_public_and_a_private_half(models):
+    model, private = models
+    negative = rows(2, 7, WIDTH, seed=9)
+    pairs = torch.cat([SAMPLE, SAMPLE])
+    public = model(SAMPLE, STEP, encoder_hidden_states=negative).sample
+    kept = private(SAMPLE, STEP, None).sample
+    out = private(pairs, STEP, negative).sample
+    torch.testing.assert_close(out, torch.cat([public, kept]), atol=1e-5, rtol=0)
+    guided = privatize(copy.deepcopy(model), CONTEXT, guided=True, **FAST)
+    out = guided(pairs, STEP, torch.cat([negative, negative * 0])).sample
+    torch.testing.assert_close(out, torch.cat([public, kept]), atol=1e-5, rtol=0)
+    with pytest.raises(discreet.InvalidInput, match="pairs"):
+        guided(SAMPLE[:1], STEP, negative[:1])
+
+
+@torch.no_grad()
+def test_a_release_goes_on_a_fresh_model(models, tmp_path):
+    model, private = models
+    path = tmp_path / "context.safetensors"
+    release(private, path)
+    with pytest.warns(discreet.NotPrivateWarning):
+        fresh = attach(copy.deepcopy(model), path)
+    for copied in (fresh, copy.deepcopy(private)):
+        torch.testing.assert_close(
+            copied(SAMPLE, STEP, None).sample, private(SAMPLE, STEP, None).sample
+        )
+    with pytest.raises(discreet.InvalidInput, match="image context"):
+        release(private, path, on="image")
+    with pytest.warns(discreet.NotPrivateWarning), pytest.raises(discreet.InvalidInput):
+        attach(pixart(), path)
+
+
+def test_the_card_says_whom_it_protects(models):
+    card = str(models[1].private_contexts["text"].card)
+    assert "the text that the model attends to" in card
+    assert "does not reach a token of the raw input" in card
+    grouped = privatize(unet(), CONTEXT, groups=torch.arange(20) // 4, **FAST)
+    assert "one image, one text" in str(grouped.private_contexts["text"].card)
+    assert grouped.private_contexts["text"].guarantee.unit == "record"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+@torch.no_grad()
+def test_half_precision_is_that_of_the_stock_model(models, dtype, half_precision_works):
+    half_precision_works(dtype)
+    model, private = (copy.deepcopy(each).to(dtype) for each in models)
+    given = SAMPLE.to(dtype)
+    stock = model(given, STEP, CONTEXT.to(dtype).expand(2, -1, -1)).sample
+    ours = private(given, STEP, None).sample
+    assert ours.dtype is dtype
+    size = max(1.0, stock.abs().max().item())
+    torch.testing.assert_close(ours.float(), stock.float(), atol=2e-2 * size, rtol=0)
+
+
+@torch.no_grad()
+def test_images_of_an_adapter_are_a_context_of_their_own():
+    model = with_adapter(unet())
+    images = [rows(IMAGE, seed=20 + i) for i in range(6)]
+    encoded = encode_contexts(model, images, on="image")
+    assert encoded.groups.tolist() == [i for i in range(6) for _ in range(4)]
+    text = CONTEXT.expand(2, -1, -1)
+    # All images at once, as one context of 24 rows.
+    added = {"image_embeds": [torch.stack(images).expand(2, -1, -1)]}
+    stock = model(SAMPLE, STEP, text, added_cond_kwargs=added).sample
+    private = privatize(copy.deepcopy(model), encoded.rows, on="image", **FAST)
+    ours = private(SAMPLE, STEP, text).sample
+    torch.testing.assert_close(ours, stock, atol=1e-3, rtol=0)
+    privatize(private, CONTEXT, **FAST)
+    torch.testing.assert_close(private(SAMPLE, STEP, None).sample, stock, atol=1e-3, rtol=0)
+    assert set(private.private_contexts) == {"image", "text"}
+    both = discreet.combine(list(private.private_contexts.values()))
+    assert 1 < both.epsilon < 2
+    assert set(private.state_dict()) == set(model.state_dict())
+
+
+def test_an_image_is_a_record():
+    model = with_adapter(unet())
+    images = [rows(IMAGE, seed=20 + i) * 10.0**i for i in range(5)]
+    options = {"on": "image", "kernel": "fourier", **FAST, "features": 64}
+    whole, rest = (
+        privatize(copy.deepcopy(model), encode_contexts(model, each, on="image"), **options)
+        for each in (images, images[:2] + images[3:])
+    )
+    moved = joint_distance(whole.private_contexts["image"], rest.private_contexts["image"])
+    assert 0.1 < moved <= 1
+
+
+def pixart():
+    torch.manual_seed(0)
+    return PixArtTransformer2DModel(
+        num_attention_heads=4,
+        attention_head_dim=4,
+        in_channels=4,
+        out_channels=8,
+        num_layers=2,
+        cross_attention_dim=16,
+        sample_size=8,
+        patch_size=2,
+        caption_channels=WIDTH,
+        use_additional_conditions=False,
+    ).eval()
+
+
+@torch.no_grad()
+def test_transformers_without_a_norm_before_queries_are_calibrated():
+    model = pixart()
+    steps = torch.tensor([5, 5])
+    given = {
+        "hidden_states": SAMPLE,
+        "encoder_hidden_states": CONTEXT.expand(2, -1, -1),
+        "timestep": steps,
+    }
+    stock = model(**given).sample
+    context = encode_contexts(model, [CONTEXT])
+    with pytest.raises(discreet.InvalidInput, match="calibrate"):
+        privatize(model, context, **FAST)
+    bounds = calibrate(model, [given], quantile=1.0)
+    private = privatize(copy.deepcopy(model), context.rows, bounds=bounds, **FAST)
+    ours = private(hidden_states=SAMPLE, timestep=steps).sample
+    torch.testing.assert_close(ours, stock, atol=1e-3, rtol=0)
+    assert "calibrated on public inputs" in str(private.private_contexts["text"].card)
+
+
+def test_joint_attention_is_refused_with_the_reason():
+    model = SD3Transformer2DModel(
+        sample_size=8,
+        patch_size=1,
+        in_channels=4,
+        num_layers=1,
+        attention_head_dim=8,
+        num_attention_heads=2,
+        joint_attention_dim=16,
+        caption_projection_dim=16,
+        pooled_projection_dim=16,
+        out_channels=4,
+    )
+    with pytest.raises(discreet.InvalidInput, match="joint attention"):
+        privatize(model, CONTEXT, **SPEND)
+
+
+def test_requests_that_do_not_fit_are_refused():
+    with pytest.raises(discreet.InvalidInput, match="IP-Adapter"):
+        privatize(unet(), CONTEXT, on="image", **SPEND)
+    with pytest.raises(discreet.InvalidInput, match="on="):
+        privatize(unet(), CONTEXT, on="sound", **SPEND)
+    with pytest.raises(discreet.InvalidInput, match="bounds for"):
+        privatize(unet(), CONTEXT, bounds={}, **SPEND)
+    with pytest.raises(discreet.InvalidInput, match="cross-attention"):
+        privatize(AutoencoderKL(norm_num_groups=8, block_out_channels=(8,)), CONTEXT, **SPEND)
+    with pytest.raises(discreet.InvalidInput, match="at least one"):
+        encode_contexts(unet(), [])
