@@ -2,8 +2,8 @@
 
 Moonshine-tiny (27 million weights, six layers of cross-attention, eight heads each) transcribes
 recordings that ship with it. Then what it attends to is made private, layer by layer and all at
-once, and the words that come out wrong are counted. Look for: logits (9 to 190), how few frames the
-later layers attend to, and that a layer which survives can mostly be ignored altogether.
+once, and the words that come out wrong are counted. Look for: logits up to 150, how few frames the
+later layers attend to, and that a layer which survives need not have looked at all.
 
 The private unit is one row: one frame of the encoder's output, of which a recording has hundreds.
 The encoder mixes frames, so not even that is a promise about a piece of the sound.
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from moonshine_weights import RATE, Tokenizer, load, transcribe
+from scipy.special import entr, logsumexp, softmax
 from threadpoolctl import threadpool_limits
 from torch import nn
 from transformers import MoonshineForConditionalGeneration
@@ -41,9 +42,9 @@ from discreet.testing import Seeded, Silent
 DELTA, QUANTILE, DRAWS = 1e-5, 0.99, 2
 PUBLIC = (0, 2)  # recordings that bounds are calibrated on
 PRIVATE = (1, 3)  # other recordings: the first is made private, both are clipped
-CAP = 10.0  # on logits, where one layer is private
-CAPS = (None, 40.0, 20.0, 10.0, 5.0)  # where all are
+CAP, LOW_CAP = 10.0, 2.0  # on logits, where one layer is private
 ALIKE = 1e-3  # logits this small: every frame weighs the same, as if the layer did not look
+CAPS = (None, 40.0, 20.0, 10.0, 5.0, ALIKE)  # where all are
 LONGEST = 1.5  # times the tokens of the exact transcript; whatever goes on is a loop
 
 
@@ -227,29 +228,31 @@ def frames_needed(
     length = np.linalg.norm(asked, axis=-1) / bounds.query_norm[:, None]
     largest = bounds.largest_logits(scaling)[:, None]
     noise = np.log(at_largest) + largest / 2 * (1 + length**2)
-    weight = np.logaddexp.reduce(logits, axis=-1) - np.log(logits.shape[-1])
+    weight = logsumexp(logits, axis=-1) - np.log(logits.shape[-1])
     return float(np.exp(np.median(noise - weight)))
 
 
-def show_logits(experiment: Experiment, places: Sequence[Place], at_largest: float) -> None:
-    """Print logits, bounds and frames, layer by layer."""
-    print("                 largest logit                      frames")
-    print("layer   occurs  by weights  calibrated   attended to    needed at ε = 1")
+def show_logits(
+    experiments: Sequence[Experiment], places: Sequence[Place], at_largest: float
+) -> None:
+    """Print logits and bounds, layer by layer, and frames of the first experiment's recording."""
+    names = [f"{each.recording.name}:" for each in experiments]
+    show("", *names, "bound by", "bound by", "frames", "frames")
+    largest = ["largest" for _ in experiments]
+    show("layer", *largest, "weights", "calibration", "attended to", "needed, ε = 1")
     for index, place in enumerate(places):
-        heads, bounds = place.heads(), experiment.bounds[place.name]
-        queries, keys = projected(experiment.model, place, experiment.recording, bounds)
-        logits = heads.scaling[:, None, None] * queries @ keys.swapaxes(1, 2)
-        chances = np.exp(logits - np.max(logits, axis=-1, keepdims=True))
-        chances /= np.sum(chances, axis=-1, keepdims=True)
-        entropy = -np.sum(chances * np.log(np.maximum(chances, 1e-300)), axis=-1)
+        heads, bounds = place.heads(), experiments[0].bounds[place.name]
+        pairs = [projected(each.model, place, each.recording, bounds) for each in experiments]
+        logits = [heads.scaling[:, None, None] * q @ k.swapaxes(1, 2) for q, k in pairs]
+        chances = softmax(logits[0], axis=-1)
         by_weights = weight_bounds(heads, queries=place.query_norm, context=place.context_norm)
-        needed = frames_needed(queries, keys, bounds, heads.scaling, at_largest)
-        print(
-            f"{index:5} {np.max(np.abs(logits)):8.1f}"
-            f" {np.max(by_weights.largest_logits(heads.scaling)):11.0f}"
-            f" {np.max(bounds.largest_logits(heads.scaling)):11.1f}"
-            f" {np.median(np.exp(entropy)):13.1f} {needed:18.0e}",
-            flush=True,
+        show(
+            index,
+            *(f"{np.max(np.abs(each)):.1f}" for each in logits),
+            f"{np.max(by_weights.largest_logits(heads.scaling)):.0f}",
+            f"{np.max(bounds.largest_logits(heads.scaling)):.1f}",
+            f"{np.median(np.exp(np.sum(entr(chances), axis=-1))):.0f}",
+            f"{frames_needed(*pairs[0], bounds, heads.scaling, at_largest):.0e}",
         )
 
 
@@ -257,19 +260,17 @@ def show_single_layers(
     experiment: Experiment, layers: Sequence[int], epsilons: Sequence[float]
 ) -> None:
     """Print what becomes of the transcript with one private layer."""
-    names = "".join(f"{f'ε = {epsilon:g}':>9}" for epsilon in epsilons)
-    print(f"                       no noise   no noise     noise, logits to {CAP:g}")
-    print(f"layer   frames alike     no cap  logits to {CAP:g}{names}")
+    silent = (ALIKE, None, CAP)
+    noisy = [*((epsilon, CAP) for epsilon in epsilons), (epsilons[0], LOW_CAP)]
+    show("", *("no noise" for _ in silent), *(f"ε = {epsilon:g}" for epsilon, _ in noisy))
+    show("layer", *(named(cap) for cap in (*silent, *(cap for _, cap in noisy))))
     for layer in layers:
-        silent = [experiment.errors([layer], cap=cap) for cap in (ALIKE, None, CAP)]
-        noisy = [
-            experiment.errors([layer], cap=CAP, epsilon=epsilon, sources=seeds())
-            for epsilon in epsilons
+        rates = [experiment.errors([layer], cap=cap) for cap in silent]
+        rates += [
+            experiment.errors([layer], cap=cap, epsilon=epsilon, sources=seeds())
+            for epsilon, cap in noisy
         ]
-        first = "".join(
-            f"{text(rate):>{width}}" for rate, width in zip(silent, (15, 11, 14), strict=True)
-        )
-        print(f"{layer:5}{first}{''.join(f'{text(rate):>9}' for rate in noisy)}", flush=True)
+        show(layer, *rates)
 
 
 def show_all_layers(
@@ -279,39 +280,39 @@ def show_all_layers(
 
     Returns the lowest rate of errors with noise, and that with all frames alike.
     """
-    names = "".join(f"{f'ε = {epsilon:g}':>9}" for epsilon in epsilons)
-    print("            clipped only, exact        as released")
-    print(
-        f"logits to   {experiment.recording.name:>8} {other.recording.name:>11}   no noise{names}"
-    )
-    rates = []
+    show("", "clipped:", "clipped:", "private:", *("private:" for _ in epsilons))
+    names = [experiment.recording.name, other.recording.name]
+    show("", *names, "no noise", *(f"ε = {epsilon:g}" for epsilon in epsilons))
+    lowest, silent = np.inf, np.nan
     for cap in CAPS:
-        row = [experiment.clipped_errors(cap), other.clipped_errors(cap)]
-        row.append(experiment.errors(None, cap=cap))
+        exact = [each.clipped_errors(cap) for each in (experiment, other)]
+        silent = experiment.errors(None, cap=cap)
         noisy = [
             experiment.errors(None, cap=cap, epsilon=epsilon, sources=seeds())
             for epsilon in epsilons
         ]
-        rates += noisy
-        name = "no cap" if cap is None else f"{cap:g}"
-        print(
-            f"{name:>9} {text(row[0]):>10} {text(row[1]):>11} {text(row[2]):>10}"
-            f"{''.join(f'{text(rate):>9}' for rate in noisy)}",
-            flush=True,
-        )
-    alike = experiment.errors(None, cap=ALIKE)
-    print(f"frames alike, no noise: {text(alike)}")
-    return float(np.nanmin(rates)), alike
+        lowest = np.nanmin([lowest, *noisy])
+        show(named(cap), *exact, silent, *noisy)
+    return float(lowest), silent  # of the last cap, with which frames are alike
+
+
+def show(*cells: object) -> None:
+    """Print a line of a table. Numbers that are not whole are rates, and NaN says refused."""
+    texts = [
+        ("refused" if np.isnan(cell) else f"{cell:.2f}") if isinstance(cell, float) else str(cell)
+        for cell in cells
+    ]
+    print(f"{texts[0]:<7}", *(f"{each:>14}" for each in texts[1:]), sep="", flush=True)
+
+
+def named(cap: float | None) -> str:
+    """Return what a cap on logits is called in tables."""
+    return "no cap" if cap is None else "alike" if cap == ALIKE else f"cap {cap:g}"
 
 
 def seeds() -> list[Entropy]:
     """Return sources of noise that are the same each time. NOT PRIVATE."""
     return [Seeded(seed) for seed in range(DRAWS)]
-
-
-def text(rate: float) -> str:
-    """Return a rate as text."""
-    return "refused" if np.isnan(rate) else f"{rate:.2f}"
 
 
 def main() -> None:
@@ -334,11 +335,12 @@ def main() -> None:
         print(f"{each.name} ({kind}, {seconds:.1f} s, {len(each.frames)} frames)\n{each.text}\n")
 
     bounds = calibrate(model, [recordings[index].given for index in PUBLIC], quantile=QUANTILE)
-    first, *others = (
+    experiments = [
         Experiment(model, tokenizer, recordings[index], bounds)
         for index in PRIVATE
         if index in recordings
-    )
+    ]
+    first = experiments[0]
     places = places_of(model)
     built = privatize(
         copy.deepcopy(model),
@@ -350,22 +352,20 @@ def main() -> None:
     )
     at_largest = float(max(built.private_context.card.to_dict()["rows_needed"]))
     name, count = first.recording.name, len(first.recording.frames)
-    print(
-        f"2. Logits of {name}, layer by layer; calibrated on the public recordings, at {QUANTILE}\n"
-    )
-    show_logits(first, places[:1] if options.quick else places, at_largest)
+    print(f"2. Logits, layer by layer; calibrated on the public recordings, at {QUANTILE}\n")
+    show_logits(experiments, places[:1] if options.quick else places, at_largest)
 
     layers = [0] if options.quick else range(len(places))
     print(
         f"\n3. Word error rate of {name}, one layer private; noise: mean of {DRAWS} draws\n"
-        "The other layers attend to the true recording: this protects nobody. With frames alike the"
-        "\nlayer does not look where anything is: what it survives, it was not needed for.\n"
+        "The other layers attend to the true recording: this protects nobody. Where the words\n"
+        "survive that a layer weighs all frames alike, they did not need it.\n"
     )
     show_single_layers(first, layers, epsilons)
 
     if not options.quick:
         print("\n4. Word error rate, all layers private: the decoder hears nothing else\n")
-        best, alike = show_all_layers(first, others[0], (8.0, 500.0))
+        best, alike = show_all_layers(*experiments, (8.0, 500.0))
 
     print(
         f"\n5. Frames that layer 0 needs at ε = 1; {name} has {count}\n\n"
@@ -376,15 +376,15 @@ def main() -> None:
         scaling = places[0].heads().scaling
         within = bounds[places[0].name].capped(scaling, cap)
         needed = frames_needed(queries, keys, within, scaling, at_largest)
-        print(f"{'no cap' if cap is None else f'logits to {cap:g}':>12} {needed:14,.0f}")
+        show(named(cap), f"{needed:,.0f}")
 
     if options.quick:
         end = "One layer says little, since others attend to the recording: run it without --quick."
     else:
         end = (
-            f"With all layers private at least {best:.0%} of the words are wrong, whatever the cap and "
-            f"even\nat ε = 500; with frames alike it is {alike:.0%}. This model cannot be made private "
-            "as it is."
+            f"With all layers private at least {best:.0%} of the words are wrong, at any cap and\n"
+            f"even at ε = 500; if no layer looks where anything is, {alike:.0%}. This model cannot "
+            "be made\nprivate as it is."
         )
     print(f"\nConclusion: {end} ({time.perf_counter() - start:.0f} s)")
 

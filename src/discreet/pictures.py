@@ -236,6 +236,20 @@ def error_against_epsilon_and_rows(by_epsilon: Panel, by_rows: Panel) -> Figure:
     return figure
 
 
+def errors_of_mechanisms(curves: Mapping[str, Curve], *, title: str) -> Figure:
+    """Return errors of several mechanisms against ε, both by ratios, each with its name."""
+    figure, axes = _figure(height=4.4, title=title)
+    looks = (_FIRST, _SECOND, _THIRD, Look("-.", "", _INK))
+    for (name, curve), look in zip(curves.items(), looks, strict=False):
+        _draw(axes, curve, name, look)
+    _ticks(axes, next(iter(curves.values())).x)
+    _by_ratios(axes)
+    axes.set_xlabel("ε (δ = 1e-6)")
+    axes.set_ylabel("error of a number")
+    figure.legend(loc="outside lower left", fontsize=9, frameon=False, labelcolor=_INK, ncols=2)
+    return figure
+
+
 def _blank(*, height: float, title: str) -> Figure:
     room = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
     figure = Figure(figsize=(_WIDTH, height), layout=room, facecolor=_PAPER)

@@ -15,10 +15,14 @@ import discreet
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})
+MODELS = [DOCS / "models" / f"{name}.md" for name in ("torch", "transformers", "diffusers")]
 ROOMS = (
     "accounting",
+    "integrations.diffusers",
+    "integrations.transformers",
     "kernels",
     "memory",
+    "nn",
     "noise",
     "paper",
     "regression",
@@ -59,6 +63,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     [
         *(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS),
         pytest.param(DOCS / "classifier.md", marks=pytest.mark.slow),
+        *MODELS,
         DOCS / "choosing.md",
         DOCS / "errors.md",
     ],

@@ -6,7 +6,7 @@ row by row) → `discreet.memory`. A query goes through `attention` → `reading
 attention layer to train for it, and `rehearsal` the noise that it will have.
 """
 
-from discreet.nn.attention import PrivateCrossAttention, from_multihead
+from discreet.nn.attention import PrivateCrossAttention, from_multihead, from_multiheads
 from discreet.nn.bounded import BoundedAttention
 from discreet.nn.bounds import Bounds, bounds_of
 from discreet.nn.calibration import calibrate
@@ -20,4 +20,5 @@ __all__ = [
     "bounds_of",
     "calibrate",
     "from_multihead",
+    "from_multiheads",
 ]

@@ -174,17 +174,68 @@ def from_multihead(
         **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
             `discreet.build`.
     """
-    heads = Heads.of(mha)
     norms: dict[str, Any] = {
         "key_norm": key_norm,
         "query_norm": query_norm,
         "value_norm": value_norm,
     }
-    chosen = (bounds_of(mha) if bounds is None else bounds).replaced(**norms)
+    chosen = bounds_of(mha) if bounds is None else bounds
     _validate.instance("bounds", chosen, Bounds)
-    layer = Layer(heads, chosen.capped(heads.scaling, largest_logit))
-    [memories] = build_layers(
-        [layer],
+    [private] = from_multiheads(
+        [mha],
+        context,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=[chosen.replaced(**norms)],
+        largest_logit=largest_logit,
+        groups=groups,
+        entropy=entropy,
+        progress=progress,
+        **options,
+    )
+    return private
+
+
+def from_multiheads(
+    modules: Sequence[nn.Module],
+    context: Array,
+    *,
+    epsilon: float,
+    delta: float,
+    bounds: Sequence[Bounds] | None = None,
+    largest_logit: float | None = None,
+    groups: Array = None,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    **options: Unpack[PrivateOptions],
+) -> list[PrivateCrossAttention]:
+    """Return several layers of a model with one private context, all under one guarantee.
+
+    (epsilon, delta)-differentially private for all of them together, and for all that a model
+    answers with them. Arguments are those of `from_multihead`.
+
+    Args:
+        modules: the layers, which attend to the same rows.
+        context: likewise.
+        epsilon: of the whole release.
+        delta: likewise.
+        bounds: one for each layer; None for `bounds_of` each.
+        largest_logit: likewise.
+        groups: likewise.
+        entropy: likewise.
+        progress: likewise.
+        **options: likewise.
+    """
+    given = [bounds_of(each) for each in modules] if bounds is None else list(bounds)
+    if len(given) != len(modules) or not modules:
+        raise InvalidInput("Expected at least one module, and bounds for each.")
+    heads = [Heads.of(each) for each in modules]
+    layers = [
+        Layer(each, limits.capped(each.scaling, largest_logit))
+        for each, limits in zip(heads, given, strict=True)
+    ]
+    built = build_layers(
+        layers,
         Context.of(context, groups),
         epsilon=epsilon,
         delta=delta,
@@ -192,16 +243,24 @@ def from_multihead(
         progress=progress,
         **options,
     )
+    return [
+        _private(module, layer, memories)
+        for module, layer, memories in zip(modules, layers, built, strict=True)
+    ]
+
+
+def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> PrivateCrossAttention:
+    """Return a module that asks and answers like another one, from released memories."""
     notes = {"unit": _UNIT, "bounds": f"{layer.bounds.source}; what is longer is clipped"}
     return PrivateCrossAttention(
         Memories(tuple(memories), notes, {}),
-        q_proj=_query_projection(mha),
-        q_norm=copy.deepcopy(getattr(mha, "q_norm", None)),
-        out_proj=copy.deepcopy(mha.out_proj),  # type: ignore[arg-type]
+        q_proj=_query_projection(module),
+        q_norm=copy.deepcopy(getattr(module, "q_norm", None)),
+        out_proj=copy.deepcopy(module.out_proj),  # type: ignore[arg-type]
         query_map=layer.bounds.query_map,
         value_centre=layer.bounds.value_centre,
-        repeats=heads.repeats,
-        batch_first=bool(mha.batch_first),
+        repeats=layer.heads.repeats,
+        batch_first=bool(module.batch_first),
     )
 
 

@@ -10,7 +10,7 @@ from attention import layer_norm, multihead, rows
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 
 import discreet
-from discreet.nn import PrivateCrossAttention, bounds_of, from_multihead
+from discreet.nn import PrivateCrossAttention, bounds_of, from_multihead, from_multiheads
 from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -109,6 +109,21 @@ def test_the_card_says_whom_it_protects_and_where_bounds_come_from():
     record = private(groups=np.arange(300) // 3, group_rows=3.0)
     assert record.guarantee.unit == "record"
     assert not record.private
+
+
+def test_several_layers_are_one_release():
+    layers = [multihead(seed=seed) for seed in range(3)]
+    bounds = [bounds_of(each, queries=NORM, context=NORM) for each in layers]
+    options = {"features": 500, "entropy": Silent(), **SPEND}
+    modules = from_multiheads(layers, CONTEXT, bounds=bounds, **options)
+    for layer, module in zip(layers, modules, strict=True):
+        torch.testing.assert_close(module(QUERY)[0], exact(layer), atol=2e-3, rtol=0)
+    assert len({each.memories.receipt for each in modules}) == 1
+    assert "all 6 memories of this build together" in str(modules[0].card)
+    assert discreet.combine([each.memories for each in modules]).epsilon == pytest.approx(1.0)
+    for wrong in ([], layers[:2]):
+        with pytest.raises(discreet.InvalidInput, match="bounds for each"):
+            from_multiheads(wrong, CONTEXT, bounds=bounds, **options)
 
 
 def test_logits_beyond_reason_are_refused_with_advice():
