@@ -23,7 +23,7 @@ from discreet.cli.wording import in_flags
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.kernels.public_rows import PublicRows
 from discreet.loading import load as open_release
-from discreet.memory import Memory, Plan, build, compare
+from discreet.memory import Memories, Memory, Plan, build, compare
 from discreet.memory.file import to_bytes
 from discreet.memory.prediction import times
 from discreet.regression import LeastSquares
@@ -35,6 +35,7 @@ Release = TypeVar("Release", Memory, SoftmaxRegression)
 # What files hold, and what answers from each.
 _RELEASES: dict[type, tuple[str, str]] = {
     Memory: ("a memory", ": discreet attend answers from it"),
+    Memories: ("the context of a model", ": discreet.integrations puts it on one"),
     LeastSquares: ("a regression", ": discreet.load opens it, in Python"),
     SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
 }

@@ -194,7 +194,10 @@ def _card(several: Memories) -> Card:
         ("kernel", "; ".join(kernels)),
         (
             "expected error",
-            f"an answer means something where about {_range(needed)} rows or more are attended to",
+            (
+                f"an answer means something where about {max(needed):,.0f} rows or more are "
+                "attended to"
+            ),
         ),
         ("size", f"{len(several)} head(s), {several.nbytes:,} bytes"),
         ("entropy", first.source),

@@ -114,6 +114,21 @@ def test_a_file_cannot_claim_more_than_its_noise(several_of_them, change):
         several.from_bytes(data[:-1])
 
 
+def test_the_command_line_shows_the_card_and_says_what_else_it_is(several_of_them, tmp_path):
+    from typer.testing import CliRunner
+
+    from discreet.cli.commands import opened
+
+    path = tmp_path / "several.safetensors"
+    several_of_them.save(path)
+    from discreet import cli
+
+    shown = CliRunner().invoke(cli.app, ["card", str(path)])
+    assert "all 4 memories of this build together" in " ".join(shown.stdout.split())
+    with pytest.raises(discreet.InvalidInput, match="the context of a model"):
+        opened(path, discreet.Memory)
+
+
 def test_noise_from_a_test_source_is_told(tmp_path):
     made = Memories(tuple(memories(entropy=Silent())), {}, {})
     assert not made.private

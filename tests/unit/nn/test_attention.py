@@ -117,7 +117,7 @@ def test_several_layers_are_one_release():
     options = {"features": 500, "entropy": Silent(), **SPEND}
     modules = from_multiheads(layers, CONTEXT, bounds=bounds, **options)
     for layer, module in zip(layers, modules, strict=True):
-        torch.testing.assert_close(module(QUERY)[0], exact(layer), atol=2e-3, rtol=0)
+        torch.testing.assert_close(module(QUERY)[0], exact(layer), atol=5e-3, rtol=0)
     assert len({each.memories.receipt for each in modules}) == 1
     assert "all 6 memories of this build together" in str(modules[0].card)
     assert discreet.combine([each.memories for each in modules]).epsilon == pytest.approx(1.0)
