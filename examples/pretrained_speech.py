@@ -220,8 +220,9 @@ def frames_needed(
 ) -> float:
     """Return how many frames like these make an answer clear of noise: the median over queries.
 
-    The noise of a denominator is that of `at_largest` rows at the largest logit t, a fifth of it to
-    be exact, but for shorter queries: e^(t·‖q‖²/2) in place of e^(t/2). Rows weigh e^logit.
+    An answer is clear of noise where its denominator is five standard errors. For a query of the
+    largest length that takes the weight of `at_largest` rows at the largest logit t, e^t each; the
+    noise of a shorter query is e^(t·(1 - ‖q‖²)/2) times smaller. Rows really weigh e^logit.
     """
     asked, rows = shorter(queries, bounds.query_norm), shorter(keys, bounds.key_norm)
     logits = scaling[:, None, None] * asked @ rows.swapaxes(1, 2)
@@ -382,9 +383,9 @@ def main() -> None:
         end = "One layer says little, since others attend to the recording: run it without --quick."
     else:
         end = (
-            f"With all layers private at least {best:.0%} of the words are wrong, at any cap and\n"
-            f"even at ε = 500; if no layer looks where anything is, {alike:.0%}. This model cannot "
-            "be made\nprivate as it is."
+            f"With all layers private the word error rate is {best:.2f} or more, at any cap and\n"
+            f"even at ε = 500; if no layer looks where anything is, it is {alike:.2f}. This model "
+            "cannot be\nmade private as it is."
         )
     print(f"\nConclusion: {end} ({time.perf_counter() - start:.0f} s)")
 

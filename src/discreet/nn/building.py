@@ -18,6 +18,7 @@ from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.kernels import Fourier, Kernel
 from discreet.kernels.base import LARGEST_LOGIT, Evidence
+from discreet.kernels.fourier import random_error
 from discreet.memory import Memory, Options, Shape, Unit, settle
 from discreet.memory.builder import Builder
 from discreet.memory.collector import tables_of
@@ -28,8 +29,9 @@ from discreet.nn.heads import Heads
 from discreet.nn.projection import ExactLinear, normalised
 from discreet.noise import Entropy
 
-# "auto" takes the best polynomial that fits: features cost time, and no noise.
-_ERRORS = (1e-3, 1e-2, 5e-2)
+# "auto" takes the best polynomial that fits: features cost time, and no noise. The last are taken
+# only where random features would do worse.
+_ERRORS, _USUAL_ERROR = (1e-3, 1e-2, 5e-2, 0.1, 0.2, 0.4), 5e-2
 
 # Unless others are asked for: the most features whose states are no larger than this together, but
 # for 2^11 of them, which are always allowed, and no more than 2^14.
@@ -238,7 +240,10 @@ def _kernels(layer: Layer, heads: int, unit: Unit, options: dict[str, Any]) -> l
     wanted = given.pop("eps_s", None)
     most = given.setdefault("features", _most_features(heads, layer.value_dim))
     shape = Shape(heads=(heads,), key_dim=layer.key_dim, value_dim=layer.value_dim)
-    for eps_s in _ERRORS if wanted is None else (wanted,):
+    # What random features do to a weight of one.
+    random = float(np.exp(np.max(layer.logits))) * random_error(most // 2)
+    errors = [each for each in _ERRORS if each <= max(random, _USUAL_ERROR)]
+    for eps_s in errors if wanted is None else (wanted,):
         asked = Options(
             **given,
             eps_s=eps_s,

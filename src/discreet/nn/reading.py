@@ -1,6 +1,6 @@
 """Released heads as a torch module: queries in, answers out. No private row is in reach of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,6 @@ class PrivateHeads(nn.Module):
     """
 
     least: torch.Tensor
-    most: torch.Tensor
-    exponent: torch.Tensor
-    query_unit: torch.Tensor
-    query_factor: torch.Tensor | None
-    query_map: torch.Tensor | None
-    value_norm: torch.Tensor
-    value_centre: torch.Tensor | None
 
     def __init__(
         self,
@@ -61,7 +54,6 @@ class PrivateHeads(nn.Module):
             "query_factor": 1 / norms if query_map is None else None,
             "value_centre": None if value_centre is None else value_centre[:, None, :],
         }
-        self._names = tuple(arrays)
         working = torch.float64 if self.joint.in_float64 else torch.float32
         for name, array in {**arrays, **public}.items():
             self.register_buffer(name, _tensor(array, working), persistent=persistent)
@@ -71,42 +63,45 @@ class PrivateHeads(nn.Module):
 
         In the dtype of the queries; computed in that of the state.
         """
+        if not torch.is_autocast_enabled(queries.device.type):
+            return self._answers(queries)
         with torch.autocast(queries.device.type, enabled=False):
             return self._answers(queries)
 
     def _answers(self, queries: torch.Tensor) -> torch.Tensor:
         batch, asked, count, dim = queries.shape
         heads, each = self.joint.heads, self.repeats * count
+        # A module looks its buffers up slowly, and a model that writes asks one query at a time.
+        buffers = self._buffers
         # (batch, heads·repeats, m, d) → (heads, batch·repeats·m, d)
         rows = queries.to(self.least.dtype).reshape(batch, heads, each, dim)
         rows = rows.transpose(0, 1).reshape(heads, batch * each, dim)
-        if self.query_map is not None:
-            rows = rows @ self.query_map
-        if self.query_factor is not None:
-            rows = rows * self.query_factor
-        out = self._read(rows)
-        if self.value_centre is not None:
-            out = out + self.value_centre
+        turn, factor, centre = (
+            buffers[name] for name in ("query_map", "query_factor", "value_centre")
+        )
+        rows = rows if turn is None else rows @ turn
+        rows = rows if factor is None else rows * factor
+        out = self._read(rows, buffers)
+        out = out if centre is None else out + centre
         out = out.reshape(heads, batch, each, -1).transpose(0, 1)
         return out.reshape(batch, asked, count, self.joint.value_dim).to(queries.dtype)
 
-    def _read(self, rows: torch.Tensor) -> torch.Tensor:
+    def _read(self, rows: torch.Tensor, arrays: Mapping[str, Any]) -> torch.Tensor:
         """Return answers to queries in units of their bounds, shape (heads, m, d).
 
-        As few steps as possible: a model that writes one word asks one query, and then each step
-        counts. `discreet.memory.joint` says what they are.
+        `discreet.memory.joint` says what the steps are; there are as few as possible.
         """
         rows = rows.clamp(-_HUGE, _HUGE)
-        squared = (rows * rows).sum(dim=-1, keepdim=True)
-        rows = rows * (self.query_unit * squared.clamp(min=1).rsqrt())
-        sums = self.joint.kernel.read(rows, {name: self._buffers[name] for name in self._names})
-        low = self.least
+        length = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
+        rows = rows * (arrays["query_unit"] / length.clamp(min=1))
+        sums = self.joint.kernel.read(rows, arrays)
+        low = arrays["least"]
         if self.joint.kernel.query_exponent:
-            low = low * torch.exp(squared.clamp(max=1) * -self.exponent)
-        out = sums[..., :-1] / sums[..., -1:].clamp(low, self.most)
-        out = out.clamp(-_HUGE, _HUGE)
+            low = low * torch.exp(length.clamp(max=1).square() * -arrays["exponent"])
+        out = (sums[..., :-1] / sums[..., -1:].clamp(low, arrays["most"])).clamp(-_HUGE, _HUGE)
+        norm = arrays["value_norm"]
         length = torch.linalg.vector_norm(out, dim=-1, keepdim=True)
-        answers: torch.Tensor = out * (self.value_norm / torch.maximum(length, self.value_norm))
+        answers: torch.Tensor = out * (norm / torch.maximum(length, norm))
         return answers
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Any:  # noqa: ANN401, FBT001, FBT002 (torch's own signature)
