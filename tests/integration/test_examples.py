@@ -16,7 +16,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMMANDS = re.findall(r"`python (examples/.+?)`", (ROOT / "examples" / "README.md").read_text())
-SCRIPTS = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"census", "review_embeddings"}
+HELPERS = {"census", "hospitals", "moonshine_weights", "review_embeddings"}
+SCRIPTS = {path.stem for path in (ROOT / "examples").glob("*.py")} - HELPERS
 CACHE = pathlib.Path.home() / ".cache" / "discreet"
 
 needs_text_packages = pytest.mark.skipif(
@@ -54,7 +55,7 @@ def lines_of_numbers(text):
 
 
 def test_the_page_lists_every_script():
-    assert len(SCRIPTS) == 7
+    assert len(SCRIPTS) == 9
     assert {re.split(r"[/.]", command)[1] for command in COMMANDS} == SCRIPTS
 
 
@@ -248,3 +249,20 @@ def test_private_text_in_full():
     assert [row[0] for row in rows] == [0.5, 1.0, 2.0, 4.0]
     for _, _, private, exact in rows:
         assert 0.70 < private < exact + 0.01
+
+
+@pytest.mark.slow
+def test_a_model_trained_for_privacy_runs():
+    pytest.importorskip("torch", reason="needs the extra `torch`")
+    text = run("trained_for_privacy", "--quick")
+    assert text.count("| 500 |") == 8
+    assert "privacy leaves" in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("moonshine_voice") is None,
+    reason="needs pip install --no-deps moonshine-voice==0.0.73",
+)
+def test_pretrained_speech_runs():
+    assert "ε = " in run("pretrained_speech", "--quick")

@@ -1,11 +1,13 @@
 """Private cross-attention for PyTorch. Needs the extra `torch`.
 
-Follow a row of the context: `attention` (the front door) → `heads` (the model's public weights) →
-`bounds` or `calibration` (public bounds) → `building` with `projection` (keys and values, exact and
-row by row) → `discreet.memory`. A query goes through `attention` → `reading`. `bounded` has an
-attention layer to train for it, and `rehearsal` the noise that it will have.
+Follow a row of the context: `alone` (records, each encoded alone) → `attention` (the front door) →
+`heads` (the model's public weights) → `bounds` or `calibration` (public bounds) → `building` with
+`projection` (keys and values, exact and row by row) → `discreet.memory`. A query goes through
+`attention` → `reading`. `bounded` has an attention layer to train for it, and `rehearsal` the noise
+that it will have.
 """
 
+from discreet.nn.alone import encode_alone
 from discreet.nn.attention import PrivateCrossAttention, from_multihead, from_multiheads
 from discreet.nn.bounded import BoundedAttention
 from discreet.nn.bounds import Bounds, bounds_of
@@ -19,6 +21,7 @@ __all__ = [
     "Rehearsal",
     "bounds_of",
     "calibrate",
+    "encode_alone",
     "from_multihead",
     "from_multiheads",
 ]

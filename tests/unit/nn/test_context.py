@@ -7,6 +7,7 @@ from attention import rows
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 
 import discreet
+from discreet.nn import encode_alone
 from discreet.nn.building import Context
 
 ROWS = rows(4, 3).numpy()
@@ -94,3 +95,21 @@ def test_chunks_have_every_row_once_and_every_record_whole(most):
     assert [len(each.rows) for each in Context.of(rows(0, 3), []).chunks(most)] == [0]
     plain = list(Context.of(rows(7, 3)).chunks(most))
     assert sum(len(each.rows) for each in plain) == 7
+
+
+def test_records_are_encoded_each_alone():
+    encoder = torch.nn.Linear(3, 5).requires_grad_(requires_grad=False)
+    shapes = []
+
+    def watched(batch):
+        shapes.append(tuple(batch.shape))
+        return encoder(batch)
+
+    plain, groups = encode_alone(watched, rows(4, 3))
+    assert set(shapes) == {(1, 3)}
+    assert groups.tolist() == [0, 1, 2, 3]
+    torch.testing.assert_close(plain, encoder(rows(4, 3)))
+    _, groups = encode_alone(watched, [rows(2, 3), rows(1, 3), rows(3, 3)])
+    assert groups.tolist() == [0, 0, 1, 2, 2, 2]
+    with pytest.raises(discreet.InvalidInput, match="at least one"):
+        encode_alone(watched, [])
