@@ -9,7 +9,7 @@ The private unit is one row: one frame of the encoder's output, of which a recor
 The encoder mixes frames, so not even that is a promise about a piece of the sound.
 
 This is an experiment, and what it prints is NOT PRIVATE: exact transcripts stand beside private
-ones, and noise comes from fixed seeds, so that everybody gets the same figures.
+ones, and noise comes from fixed seeds, so that each run prints the same figures.
 
 It needs the weights: pip install --no-deps moonshine-voice==0.0.73
 """

@@ -126,32 +126,14 @@ class BoundedAttention(nn.Module):
         values = values / torch.linalg.vector_norm(values, dim=-1, keepdim=True).clamp(min=1)
         logit = self.temperatures[:, None, None]
         if self.rehearsal is not None and self.training:
-            out = self._rehearse(queries, keys, values, logit, padding)
+            sums, rows = _sums(queries, keys, values, logit, padding)
+            out = self.rehearsal.answers(queries, sums, rows, logit)
         else:
             keep = None if padding is None else ~padding[:, None, None, :]
             out = functional.scaled_dot_product_attention(
                 queries * logit, keys, values, attn_mask=keep, scale=1.0
             )
         return out.transpose(1, 2).flatten(2)
-
-    def _rehearse(
-        self,
-        queries: torch.Tensor,
-        keys: torch.Tensor,
-        values: torch.Tensor,
-        logit: torch.Tensor,
-        padding: torch.Tensor | None,
-    ) -> torch.Tensor:
-        """Return answers with the noise that they will have."""
-        weights = torch.exp(logit * (queries @ keys.transpose(-1, -2) - 1))
-        rows = torch.full((len(keys), 1, 1, 1), float(keys.shape[2]), device=keys.device)
-        if padding is not None:
-            weights = weights.masked_fill(padding[:, None, None, :], 0.0)
-            rows = (~padding).sum(dim=1)[:, None, None, None].to(keys.dtype).clamp(min=1)
-        ones = torch.ones_like(values[..., :1])
-        sums = weights @ torch.cat([values, ones], dim=-1)
-        assert self.rehearsal is not None  # noqa: S101 (the caller looked)
-        return self.rehearsal.answers(queries, sums, rows, logit)
 
     def _split(self, rows: torch.Tensor) -> torch.Tensor:
         """Return (batch, n, heads·d) as (batch, heads, n, d)."""
@@ -182,3 +164,20 @@ class BoundedAttention(nn.Module):
     def extra_repr(self) -> str:
         """Return the shape, and the cap on logits."""
         return f"heads={self.num_heads}, head_dim={self.head_dim}, logits <= {self.largest_logit:g}"
+
+
+def _sums(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    logit: torch.Tensor,
+    padding: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return numerators and denominators over the largest weight, and how many rows they are of."""
+    weights = torch.exp(logit * (queries @ keys.transpose(-1, -2) - 1))
+    rows = torch.full((len(keys), 1, 1, 1), float(keys.shape[2]), device=keys.device)
+    if padding is not None:
+        weights = weights.masked_fill(padding[:, None, None, :], 0.0)
+        rows = (~padding).sum(dim=1)[:, None, None, None].to(keys.dtype).clamp(min=1)
+    ones = torch.ones_like(values[..., :1])
+    return weights @ torch.cat([values, ones], dim=-1), rows

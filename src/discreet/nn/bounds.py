@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from discreet import _validate
@@ -82,9 +83,10 @@ class Bounds:
             return self
         limit = _validate.real("largest_logit", largest_logit, above=0)
         logits = self.largest_logits(scaling)
-        shrink = np.sqrt(np.minimum(limit / np.maximum(logits, limit), 1.0))
-        if np.all(shrink == 1):
+        if np.all(logits <= limit):
             return self
+        # A little more than needed, so that no rounding leaves a logit above the limit.
+        shrink = np.where(logits > limit, np.sqrt(limit / logits) * (1 - 1e-12), 1.0)
         return replace(
             self,
             key_norm=self.key_norm * shrink,
@@ -152,6 +154,14 @@ def weight_bounds(
     context: nn.Module | float | None = None,
 ) -> Bounds:
     """Return what `bounds_of` returns, given the heads of any attention layer."""
+    # Many small matrices: threads would only wait for one another.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _weight_bounds(heads, queries, context)
+
+
+def _weight_bounds(
+    heads: Heads, queries: nn.Module | float | None, context: nn.Module | float | None
+) -> Bounds:
     asked = Inputs.of(queries, heads.query.weight.shape[-1])
     rows = Inputs.of(context, heads.key.weight.shape[-1])
     value_rows = rows

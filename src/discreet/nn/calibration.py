@@ -3,7 +3,7 @@
 Private all the same: whatever private rows exceed the bounds is clipped. Biased where it clips.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,57 @@ def calibrate(module: nn.Module, public_inputs: Iterable[Any], *, quantile: floa
         np.concatenate(value_rows),
         quantile=quantile,
     )
+
+
+# What a module was called with, by position and by name, to queries' inputs and context; or None.
+Look = Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[Any, Any] | None]
+
+
+def watched_bounds(
+    model: Callable[..., Any],
+    layers: Mapping[str, tuple[nn.Module, Heads]],
+    public_inputs: Iterable[Mapping[str, Any]],
+    *,
+    look: Look,
+    quantile: float,
+) -> dict[str, Bounds]:
+    """Return bounds of the attention layers of a model, from what they get in public calls of it.
+
+    Args:
+        model: is called with each of the inputs.
+        layers: modules and their heads, by name.
+        public_inputs: arguments by name.
+        look: finds a layer's inputs in what it was called with.
+        quantile: of the lengths that occur.
+    """
+    seen: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in layers}
+
+    def noting(name: str) -> Callable[..., None]:
+        def note(_: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+            pair = look(inputs, named)
+            if pair is not None and pair[0] is not None and pair[1] is not None:
+                seen[name].append((_flat(pair[0]), _flat(pair[1])))
+
+        return note
+
+    handles = [
+        module.register_forward_pre_hook(noting(name), with_kwargs=True)
+        for name, (module, _) in layers.items()
+    ]
+    try:
+        with torch.no_grad():
+            for given in public_inputs:
+                model(**given)
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not all(seen.values()):
+        raise InvalidInput("Expected public_inputs to reach the model's cross-attention.")
+    found = {}
+    for name, (_, heads) in layers.items():
+        asked, rows = (np.concatenate(parts) for parts in zip(*seen[name], strict=True))
+        found[name] = input_bounds(heads, asked, rows, rows, quantile=quantile)
+    return found
 
 
 def input_bounds(

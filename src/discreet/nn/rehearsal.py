@@ -1,5 +1,7 @@
 """The noise that a private memory will have, for training: no privacy comes from it.
 
+So it is torch's own, which follows torch's seed; noise that protects comes from `discreet.noise`.
+
 What is released is S + N with normal N, so an answer's numerator has the noise φ(q)·N: a Gaussian
 field over queries with the covariance σ²·φ(q)·φ(q') = σ²·e^(t·⟨q, q'⟩) for queries of length one.
 One draw serves all queries of a context, as one release does.

@@ -146,6 +146,9 @@ def test_a_cap_shortens_keys_and_queries_alike_and_says_so():
     )
     assert "cut to logits of at most 1.5" in capped.source
     assert bounds.capped(scaling, 1e6) is bounds
+    for limit in np.linspace(0.3, 100, 200):
+        larger = bounds.replaced(key_norm=bounds.key_norm * 1e3).capped(scaling, limit)
+        assert np.all(larger.largest_logits(scaling) <= limit)
 
 
 def test_bounded_attention_has_bounds_by_construction():

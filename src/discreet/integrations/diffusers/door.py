@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-import numpy as np
 import torch
 from diffusers import ModelMixin
 from torch import nn
@@ -18,8 +17,7 @@ from discreet.integrations.diffusers.processor import PrivateProcessor
 from discreet.memory import Memories, several
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
-from discreet.nn.calibration import input_bounds
-from discreet.nn.heads import as_floats
+from discreet.nn.calibration import watched_bounds
 from discreet.nn.model import build_places, heads_of
 from discreet.noise import Entropy
 
@@ -189,44 +187,16 @@ def calibrate(
         quantile: bounds are this quantile of the lengths that occur.
     """
     kind = _validate.choice("on", on, Kind)
-    places = places_of(model, kind)
-    seen: dict[str, list[tuple[Any, Any]]] = {place.name: [] for place in places}
-    handles = [
-        place.module.register_forward_pre_hook(_noting(seen[place.name], kind), with_kwargs=True)
-        for place in places
-    ]
-    try:
-        with torch.no_grad():
-            for given in public_inputs:
-                model(**given)
-    finally:
-        for handle in handles:
-            handle.remove()
-    if not all(seen.values()):
-        raise InvalidInput("Expected public_inputs to reach the model's cross-attention.")
-    found = {}
-    for place in places:
-        asked, rows = (
-            np.concatenate([_flat(pair[part]) for pair in seen[place.name]]) for part in (0, 1)
-        )
-        found[place.name] = input_bounds(place.heads(), asked, rows, rows, quantile=quantile)
-    return found
+    layers = {place.name: (place.module, place.heads()) for place in places_of(model, kind)}
 
-
-def _noting(pairs: list[tuple[Any, Any]], kind: Kind) -> Any:  # noqa: ANN401
-    def note(_module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def look(inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, Any]:
         hidden = inputs[0] if inputs else named["hidden_states"]
         states = inputs[1] if len(inputs) > 1 else named.get("encoder_hidden_states")
         text, images = states if isinstance(states, tuple) else (states, None)
-        context = text if kind is Kind.TEXT else images and images[0]
-        if context is not None:
-            pairs.append((hidden, context))
+        return hidden, text if kind is Kind.TEXT else images and images[0]
 
-    return note
-
-
-def _flat(tensor: torch.Tensor) -> Any:  # noqa: ANN401
-    return as_floats(tensor).reshape(-1, tensor.shape[-1])
+    called: Any = model
+    return watched_bounds(called, layers, public_inputs, look=look, quantile=quantile)
 
 
 def _layer(

@@ -4,9 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
-import numpy as np
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
 from discreet import _validate
@@ -18,8 +16,7 @@ from discreet.integrations.transformers.serving import check_fresh, install
 from discreet.memory import several
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
-from discreet.nn.calibration import input_bounds
-from discreet.nn.heads import as_floats
+from discreet.nn.calibration import watched_bounds
 from discreet.nn.model import build_places
 from discreet.noise import Entropy
 
@@ -127,47 +124,16 @@ def calibrate(
         public_inputs: what the model is called with, as mappings; encoder and decoder inputs.
         quantile: bounds are this quantile of the lengths that occur.
     """
-    places = places_of(model)
-    seen: dict[str, list[tuple[torch.Tensor, torch.Tensor]]] = {p.name: [] for p in places}
-    handles = [
-        place.module.register_forward_pre_hook(_noting(seen[place.name]), with_kwargs=True)
-        for place in places
-    ]
-    try:
-        with torch.no_grad():
-            for given in public_inputs:
-                model(**given)
-    finally:
-        for handle in handles:
-            handle.remove()
-    if not all(seen.values()):
-        raise InvalidInput("Expected public_inputs to reach the model's cross-attention.")
-    found = {}
-    for place in places:
-        asked, rows = (
-            np.concatenate(
-                [
-                    as_floats(pair[part]).reshape(-1, pair[part].shape[-1])
-                    for pair in seen[place.name]
-                ]
-            )
-            for part in (0, 1)
-        )
-        found[place.name] = input_bounds(place.heads(), asked, rows, rows, quantile=quantile)
-    return found
+    layers = {place.name: (place.module, place.heads()) for place in places_of(model)}
+    return watched_bounds(model, layers, public_inputs, look=_inputs, quantile=quantile)
 
 
-def _noting(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:  # noqa: ANN401
-    def note(_module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-        hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
-        names = ("key_value_states", "cross_attention_states", "encoder_hidden_states", "key")
-        context = next((named[name] for name in names if named.get(name) is not None), None)
-        if context is None and len(inputs) > 1:
-            context = inputs[1]
-        if hidden is not None and context is not None:
-            pairs.append((hidden, context))
-
-    return note
+def _inputs(inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return hidden states and context, under whichever name a model passes them on."""
+    hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
+    names = ("key_value_states", "cross_attention_states", "encoder_hidden_states", "key")
+    context = next((named[name] for name in names if named.get(name) is not None), None)
+    return hidden, inputs[1] if context is None and len(inputs) > 1 else context
 
 
 def _context(context: Passages | Array, groups: Array, mask: Array) -> Context:
