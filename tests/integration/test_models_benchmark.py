@@ -1,4 +1,4 @@
-"""The measured part of docs/models/applications.md: it can be made again, and says what it shows."""
+"""What docs/models/applications.md measures can be made again, and the page says what it shows."""
 
 import pathlib
 import re
