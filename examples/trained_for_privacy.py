@@ -131,14 +131,17 @@ class NoMemory(nn.Module):
 
 
 def train(model: Reader, steps: int, *, seed: int, rehearsal: Rehearsal | None = None) -> None:
-    """Teach the model on new worlds in every step, perhaps with the noise of a release to come."""
+    """Teach the model on new worlds in every step; every other step with the noise to come, if any.
+
+    (Noise in every step blunts the exact model; noise in every other was better on public worlds.)
+    """
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, steps, pct_start=0.1)
-    model.memory.rehearsal = rehearsal
     model.train()
-    for _ in range(steps):
+    for step in range(steps):
+        model.memory.rehearsal = rehearsal if step % 2 else None
         worlds = Worlds(16, generator)
         context, asked = model.context(worlds.records(512)), worlds.questions(40)
         spoken = asked.answers[..., :1].clamp(min=0)
@@ -296,9 +299,7 @@ def trained_models(sizes: Sizes, seed: int) -> tuple[Reader, Reader]:
     train(plain, sizes.steps, seed=1000 * seed)
     aware = copy.deepcopy(plain)
     train(plain, sizes.fine_steps, seed=1000 * seed + 1)
-    # Half the noise that 2,000 records have at ε = 2. On public worlds it was as good there as all
-    # of it, and a point better at 10,000 records.
-    release = Rehearsal(rows=2_000, epsilon=4.0, delta=DELTA, heads=HEADS)
+    release = Rehearsal(rows=2_000, epsilon=2.0, delta=DELTA, heads=HEADS)
     train(aware, sizes.fine_steps, seed=1000 * seed + 1, rehearsal=release)
     return plain, aware
 
@@ -339,7 +340,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="only see that it runs")
     parser.add_argument("--seed", type=int, default=1, help="of training (default: 1)")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 2.0, 4.0])
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0])
     options = parser.parse_args()
     sizes = (
         Sizes(steps=3, fine_steps=2, worlds=1, compared=1, rows=(500,))
