@@ -40,3 +40,20 @@ def test_the_page_says_what_its_tables_show():
     tight, paper = (errors(PAGE, f"trees, {name} accounting") for name in ("tight", "the paper's"))
     assert [ours < theirs for ours, theirs in zip(tight, constant, strict=True)].index(True) == 5
     assert min(paper) > max(constant)
+
+
+def test_the_page_of_the_trained_model_claims_what_its_table_shows():
+    page = (ROOT / "docs" / "models" / "training.md").read_text(encoding="utf-8")
+    many = page[page.index("| 10,000 |") :]
+
+    def row(name):
+        [found] = re.findall(rf"^\| 10,000 \| {re.escape(name)} \|(.*)\|$", many, re.MULTILINE)
+        return [float(each.split()[0]) for each in found.split("|") if each.strip()]
+
+    [without], [exact] = row("model, no memory"), row("model, exact")
+    kept = [(each - without) / (exact - without) for each in row("**model, private memory**")]
+    assert abs(without - 0.2) < 0.02
+    assert exact > 0.75
+    assert kept[1] > 0.98  # ε = 1: "99% of the gain"
+    assert kept[2] > 0.99
+    assert row("private regression, the model's keys")[2] > row("**model, private memory**")[2]
