@@ -30,13 +30,13 @@ def calibrate(module: nn.Module, public_inputs: Iterable[Any], *, quantile: floa
         module: `torch.nn.MultiheadAttention` or `BoundedAttention`.
         public_inputs: what the module would be called with: pairs (query, context) or triples
             (query, key, value), or mappings with these names; tensors whose last axis is the
-            model's.
+            model's. One of them, or many; one tensor stands for queries and context alike.
         quantile: bounds are this quantile of the lengths that occur. The rest is clipped.
     """
     asked: list[Floats] = []
     rows: list[Floats] = []
     value_rows: list[Floats] = []
-    for given in public_inputs:
+    for given in _calls(public_inputs):
         parts = (
             [given.get(name) for name in ("query", "key", "value")]
             if isinstance(given, Mapping)
@@ -75,7 +75,7 @@ def watched_bounds(
     Args:
         model: is called with each of the inputs.
         layers: modules and their heads, by name.
-        public_inputs: arguments by name.
+        public_inputs: arguments by name, of one call or of many.
         look: finds a layer's inputs in what it was called with.
         quantile: of the lengths that occur.
     """
@@ -95,7 +95,7 @@ def watched_bounds(
     ]
     try:
         with torch.no_grad():
-            for given in public_inputs:
+            for given in _calls(public_inputs):
                 model(**given)
     finally:
         for handle in handles:
@@ -155,6 +155,17 @@ def projected_bounds(
         value_centre=value_centre,
         source=f"calibrated on public inputs, at their {share:.4g} quantile",
     )
+
+
+def _calls(public_inputs: Any) -> Iterable[Any]:  # noqa: ANN401 (a call, or many)
+    """Return what a module would be called with, one call after the other."""
+    if hasattr(public_inputs, "shape"):
+        return [(public_inputs, public_inputs)]
+    parts = public_inputs if isinstance(public_inputs, (tuple, list)) else ()
+    one_call = bool(parts) and all(hasattr(each, "shape") for each in parts)
+    if one_call or isinstance(public_inputs, Mapping):
+        return [public_inputs]
+    return public_inputs  # type: ignore[no-any-return]
 
 
 def _project(maps: HeadMap, rows: Floats) -> Floats:

@@ -211,8 +211,12 @@ def test_passages_are_encoded_each_alone():
     assert "private" in repr(passages)
     with pytest.raises(discreet.InvalidInput, match="mappings"):
         encode_passages(model, [3])
+    together = encode_passages(model, {"input_ids": ids})  # no padding: all of one length
+    assert torch.equal(together.rows[:12], passages.rows[:12])
+    padded = ids.clone()
+    padded[1, 9:] = model.config.pad_token_id
     with pytest.raises(discreet.InvalidInput, match="attention_mask"):
-        encode_passages(model, [ids])  # padding, if there is any, depends on the others
+        encode_passages(model, [padded])  # how much depends on the others
     mask[1] = 0
     empty = encode_passages(model, [{"input_ids": ids, "attention_mask": mask}])
     assert empty.groups.unique().tolist() == [0, 2, 3]

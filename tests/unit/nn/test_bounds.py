@@ -113,6 +113,10 @@ def test_calibration_takes_mappings_and_triples():
     plain = calibrate(mha, [(asked, context)])
     named = calibrate(mha, [{"query": asked, "key": context, "value": context}])
     np.testing.assert_array_equal(plain.key_norm, named.key_norm)
+    one = calibrate(mha, (asked, context))
+    np.testing.assert_array_equal(plain.key_norm, one.key_norm)
+    alike = calibrate(mha, context)
+    np.testing.assert_array_equal(plain.value_norm, alike.value_norm)
 
 
 @pytest.mark.parametrize(

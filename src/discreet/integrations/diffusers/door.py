@@ -182,7 +182,7 @@ def calibrate(
 
     Args:
         model: as for `privatize`, before it.
-        public_inputs: what the model is called with, as mappings.
+        public_inputs: what the model is called with, as a mapping or several.
         on: "text", or "image".
         quantile: bounds are this quantile of the lengths that occur.
     """

@@ -50,7 +50,7 @@ def encode_passages(
     encoder.eval()
     try:
         with torch.no_grad(), progress_bar("encoding passages", rows=None, show=progress) as step:
-            for count, passage in enumerate(_alone(batches)):
+            for count, passage in enumerate(_alone(batches, model.config.pad_token_id)):
                 given = {name: each.to(device) for name, each in passage.items()}
                 if any(each.numel() == 0 for each in given.values()):
                     continue  # nothing but padding: a record of no rows
@@ -66,22 +66,27 @@ def encode_passages(
     return Passages(torch.cat(rows), torch.cat(groups))
 
 
-def _alone(batches: Iterable[Any]) -> Iterable[dict[str, torch.Tensor]]:
+def _alone(batches: Iterable[Any], padding: int | None) -> Iterable[dict[str, torch.Tensor]]:
     """Yield the inputs of one passage after the other, as batches of one."""
+    if isinstance(batches, Mapping) or hasattr(batches, "items"):
+        batches = [batches]
     for batch in batches:
         if isinstance(batch, Mapping) or hasattr(batch, "items"):
-            yield from _split({name: torch.as_tensor(each) for name, each in batch.items()})
+            made = {name: torch.as_tensor(each) for name, each in batch.items()}
+            yield from _split(made, padding)
         elif isinstance(batch, (Sequence, torch.Tensor)):
             ids = torch.as_tensor(batch)
-            yield from _split({"input_ids": ids if ids.dim() == 2 else ids[None]})
+            yield from _split({"input_ids": ids if ids.dim() == 2 else ids[None]}, padding)
         else:
             raise InvalidInput("Expected batches to be mappings of tensors, or lists of tokens.")
 
 
-def _split(batch: dict[str, torch.Tensor]) -> Iterable[dict[str, torch.Tensor]]:
+def _split(
+    batch: dict[str, torch.Tensor], padding: int | None
+) -> Iterable[dict[str, torch.Tensor]]:
     mask = batch.pop("attention_mask", None)
     count = len(next(iter(batch.values())))
-    if count > 1 and mask is None and "input_features" not in batch:  # which have one length always
+    if count > 1 and mask is None and not _of_one_length(batch, padding):
         raise InvalidInput(
             "Expected an attention_mask with a batch of several passages: padding depends on the "
             "longest of them. Or give passages one by one."
@@ -95,3 +100,11 @@ def _split(batch: dict[str, torch.Tensor]) -> Iterable[dict[str, torch.Tensor]]:
                 for name, each in passage.items()
             }
         yield passage
+
+
+def _of_one_length(batch: dict[str, torch.Tensor], padding: int | None) -> bool:
+    """Return whether a batch is known to have no padding: or one that depends on no other."""
+    if "input_features" in batch:  # which have one length always
+        return True
+    ids = batch.get("input_ids")
+    return ids is not None and padding is not None and not bool(torch.any(ids == padding))

@@ -121,7 +121,8 @@ def calibrate(
 
     Args:
         model: as for `privatize`, before it.
-        public_inputs: what the model is called with, as mappings; encoder and decoder inputs.
+        public_inputs: what the model is called with, as a mapping or several: encoder and decoder
+            inputs.
         quantile: bounds are this quantile of the lengths that occur.
     """
     layers = {place.name: (place.module, place.heads()) for place in places_of(model)}
