@@ -132,7 +132,7 @@ def test_every_dependency_has_a_range_here_and_a_pin_in_the_constraints():
 @pytest.mark.parametrize(
     "extras",
     [
-        "dev,parquet,plots,sklearn,torch",
+        "dev,diffusers,parquet,plots,sklearn,transformers",
         pytest.param("browser,docs,examples", marks=pytest.mark.slow),
     ],
 )

@@ -241,8 +241,8 @@ def _kernels(layer: Layer, heads: int, unit: Unit, options: dict[str, Any]) -> l
     most = given.setdefault("features", _most_features(heads, layer.value_dim))
     shape = Shape(heads=(heads,), key_dim=layer.key_dim, value_dim=layer.value_dim)
     # What random features do to a weight of one.
-    random = float(np.exp(np.max(layer.logits))) * random_error(most // 2)
-    errors = [each for each in _ERRORS if each <= max(random, _USUAL_ERROR)]
+    of_waves = float(np.exp(np.max(layer.logits))) * random_error(most // 2)
+    errors = [each for each in _ERRORS if each <= max(of_waves, _USUAL_ERROR)]
     for eps_s in errors if wanted is None else (wanted,):
         asked = Options(
             **given,
