@@ -8,7 +8,12 @@ that it will have.
 """
 
 from discreet.nn.alone import encode_alone
-from discreet.nn.attention import PrivateCrossAttention, from_multihead, from_multiheads
+from discreet.nn.attention import (
+    PrivateCrossAttention,
+    attach,
+    from_multihead,
+    from_multiheads,
+)
 from discreet.nn.bounded import BoundedAttention
 from discreet.nn.bounds import Bounds, bounds_of
 from discreet.nn.calibration import calibrate
@@ -19,6 +24,7 @@ __all__ = [
     "Bounds",
     "PrivateCrossAttention",
     "Rehearsal",
+    "attach",
     "bounds_of",
     "calibrate",
     "encode_alone",

@@ -1,6 +1,7 @@
 """Private cross-attention with the manners of `torch.nn.MultiheadAttention`."""
 
 import copy
+import os
 from collections.abc import Sequence
 from typing import Any, Unpack
 
@@ -10,10 +11,11 @@ from torch import nn
 from discreet import _validate
 from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
-from discreet.memory import Card, Memories, Memory
+from discreet.memory import Card, Memories, Memory, several
 from discreet.nn.bounds import Bounds, PerHead, bounds_of
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
+from discreet.nn.model import check_weights, public_arrays
 from discreet.nn.reading import PrivateHeads
 from discreet.noise import Entropy
 from discreet.privacy import Guarantee
@@ -36,9 +38,10 @@ class PrivateCrossAttention(nn.Module):
         q_proj: makes queries of inputs; None if inputs are queries, head after head.
         q_norm: normalises the queries of each head; None if nothing does.
         out_proj: makes outputs of all heads' answers; None for the answers themselves.
-        query_map: see `PrivateHeads`.
-        value_centre: see `PrivateHeads`.
-        repeats: how many query heads share one key head.
+        query_map: turns queries before they are asked, shape (heads, d, d'); None for none.
+        value_centre: added to answers, shape (heads, d_v); None for none.
+        repeats: how many query heads share one key head. (`Memories` of `from_multihead` bring
+            these three.)
         batch_first: whether the batch is the first axis; as in torch it is not.
     """
 
@@ -56,6 +59,9 @@ class PrivateCrossAttention(nn.Module):
     ) -> None:
         super().__init__()
         members = [memory] if isinstance(memory, Memory) else list(memory)
+        if isinstance(memory, Memories) and "query_map" in memory.arrays:  # made by from_multihead
+            query_map, value_centre = (memory.arrays[k] for k in ("query_map", "value_centre"))
+            repeats = int(memory.arrays["shape"][1])
         self.memories = memory if isinstance(memory, Memories) else Memories(tuple(members), {}, {})
         self.heads = PrivateHeads(
             members, query_map=query_map, value_centre=value_centre, repeats=repeats
@@ -78,6 +84,10 @@ class PrivateCrossAttention(nn.Module):
     def private(self) -> bool:
         """False if the noise came from a test source."""
         return self.memories.private
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the release to one file, with its card; `attach` puts it on a module again."""
+        self.memories.save(path)
 
     def get_extra_state(self) -> torch.Tensor:
         """Return the name of the release, as bytes: `state_dict` has it beside the numbers."""
@@ -115,7 +125,9 @@ class PrivateCrossAttention(nn.Module):
             is_causal: ignored.
         """
         if key_padding_mask is not None or attn_mask is not None:
-            raise InvalidInput("Expected no mask: a release cannot leave out rows of its context.")
+            raise InvalidInput(
+                "Expected no mask (None): a release cannot leave out rows of its context."
+            )
         batched = query.dim() == 3
         rows = query if batched else query.unsqueeze(0)
         if batched and not self.batch_first:
@@ -230,6 +242,10 @@ def from_multiheads(
     if len(given) != len(modules) or not modules:
         raise InvalidInput("Expected at least one module, and bounds for each.")
     heads = [Heads.of(each) for each in modules]
+    for each, limits in zip(heads, given, strict=True):
+        _validate.instance("bounds", limits, Bounds)
+        if limits.key_map.shape[::2] != (each.key.heads, each.key.dim):
+            raise InvalidInput("Expected bounds of the same module: these are of other heads.")
     layers = [
         Layer(each, limits.capped(each.scaling, largest_logit))
         for each, limits in zip(heads, given, strict=True)
@@ -253,15 +269,30 @@ def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> Private
     """Return a module that asks and answers like another one, from released memories."""
     notes = {"unit": _UNIT, "bounds": f"{layer.bounds.source}; what is longer is clipped"}
     return PrivateCrossAttention(
-        Memories(tuple(memories), notes, {}),
-        q_proj=_query_projection(module),
-        q_norm=copy.deepcopy(getattr(module, "q_norm", None)),
-        out_proj=copy.deepcopy(module.out_proj),  # type: ignore[arg-type]
-        query_map=layer.bounds.query_map,
-        value_centre=layer.bounds.value_centre,
-        repeats=layer.heads.repeats,
-        batch_first=bool(module.batch_first),
+        Memories(tuple(memories), notes, public_arrays(layer)), **_manners(module)
     )
+
+
+def attach(mha: nn.Module, path: str | os.PathLike[str]) -> PrivateCrossAttention:
+    """Return a module with the private context in a file that `PrivateCrossAttention.save` wrote.
+
+    Args:
+        mha: the module that it was made of, or one with the same weights.
+        path: of the file.
+    """
+    memories = several.load(path)
+    check_weights("the module", memories.arrays, Heads.of(mha))
+    return PrivateCrossAttention(memories, **_manners(mha))
+
+
+def _manners(module: nn.Module) -> dict[str, Any]:
+    """Return how a module asks, and what it makes of answers: copies of its public parts."""
+    return {
+        "q_proj": _query_projection(module),
+        "q_norm": copy.deepcopy(getattr(module, "q_norm", None)),
+        "out_proj": copy.deepcopy(module.out_proj),
+        "batch_first": bool(module.batch_first),
+    }
 
 
 def _query_projection(mha: nn.Module) -> nn.Module:

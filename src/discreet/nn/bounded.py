@@ -42,9 +42,6 @@ class BoundedAttention(nn.Module):
         largest_logit: the cap on temperatures, and so on logits; the noise grows with e to it.
         bias: whether projections have one.
         batch_first: whether the batch is the first axis.
-
-    Attributes:
-        rehearsal: in training, answers have the noise of this future release; None for none.
     """
 
     def __init__(
@@ -75,7 +72,19 @@ class BoundedAttention(nn.Module):
         self.out_proj = nn.Linear(num_heads * self.value_dim, embed_dim, bias=bias)
         self.q_norm = UnitLength()
         self.sharpness = nn.Parameter(torch.zeros(num_heads))
-        self.rehearsal: Rehearsal | None = None
+        self._rehearsal: Rehearsal | None = None
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """In training, answers have the noise of this future release; None for none."""
+        return self._rehearsal
+
+    @rehearsal.setter
+    def rehearsal(self, rehearsal: Rehearsal | None) -> None:
+        if rehearsal is not None:
+            _validate.instance("rehearsal", rehearsal, Rehearsal)
+            _validate.whole("rehearsal.heads", rehearsal.heads, at_least=self.num_heads)
+        self._rehearsal = rehearsal
 
     @property
     def temperatures(self) -> torch.Tensor:
@@ -90,6 +99,8 @@ class BoundedAttention(nn.Module):
         key_padding_mask: torch.Tensor | None = None,
         need_weights: bool = False,  # noqa: ARG002, FBT001, FBT002
         attn_mask: torch.Tensor | None = None,
+        average_attn_weights: bool = True,  # noqa: ARG002, FBT001, FBT002
+        is_causal: bool = False,  # noqa: ARG002, FBT001, FBT002
     ) -> tuple[torch.Tensor, None]:
         """Return attention, and None for the weights.
 
@@ -99,10 +110,12 @@ class BoundedAttention(nn.Module):
             value: likewise; None if it is the key.
             key_padding_mask: True for keys that are padding, shape (batch, n).
             need_weights: ignored.
-            attn_mask: must be None: a release cannot leave rows out.
+            attn_mask: must be None: the release to come cannot leave rows out.
+            average_attn_weights: ignored.
+            is_causal: ignored.
         """
         if attn_mask is not None:
-            _validate.reject("attn_mask", "...", "None: a release cannot leave rows out")
+            _validate.reject("attn_mask", "...", "None: the release to come cannot leave rows out")
         given = (query, key, key if value is None else value)
         batched = query.dim() == 3
         if not batched:

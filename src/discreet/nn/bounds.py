@@ -30,7 +30,7 @@ GIVEN = "given by the builder"
 PerHead = float | Sequence[float] | Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bounds:
     """Public bounds of one attention layer, one of each for every key head.
 
@@ -53,6 +53,14 @@ class Bounds:
     key_centre: Floats
     value_centre: Floats
     source: str
+
+    def __repr__(self) -> str:
+        norms = (self.key_norm, self.query_norm, self.value_norm)
+        keys, queries, values = (f"{np.min(each):.3g} to {np.max(each):.3g}" for each in norms)
+        return (
+            f"<Bounds of {len(self.key_norm)} heads, {self.source}: keys {keys}, queries "
+            f"{queries}, values {values}>"
+        )
 
     def largest_logits(self, scaling: Floats) -> Floats:
         """Return the bound on logits of each head."""

@@ -193,6 +193,10 @@ def build_layers(
     Differentially private for one row of the context, or for one record (`Context.groups`):
     `docs/privacy.md`, "Memory".
     """
+    unknown = sorted(options.keys() - PrivateOptions.__annotations__.keys())
+    if unknown:
+        known = ", ".join(PrivateOptions.__annotations__)
+        raise InvalidInput(f"Expected options among {known}; {unknown[0]!r} is none of them.")
     for layer in layers:
         for maps, rows in (
             (layer.heads.key, context.rows),
@@ -200,7 +204,7 @@ def build_layers(
         ):
             if maps.weight.shape[-1] != rows.shape[-1]:
                 width = maps.weight.shape[-1]
-                _validate.reject("context", f"rows of width {rows.shape[-1]}", f"{width} wide")
+                _validate.reject("context.shape[-1]", rows.shape[-1], f"the layer's own {width}")
     heads = sum(layer.heads.key.heads for layer in layers)
     unit = Unit.ROW if context.groups is None else Unit.RECORD
     asked = {"epsilon": epsilon, "delta": delta, **options}

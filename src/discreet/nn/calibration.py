@@ -96,6 +96,8 @@ def watched_bounds(
     try:
         with torch.no_grad():
             for given in _calls(public_inputs):
+                if not isinstance(given, Mapping):
+                    raise InvalidInput("Expected public_inputs to be mappings: arguments by name.")
                 model(**given)
     finally:
         for handle in handles:
@@ -170,6 +172,9 @@ def _calls(public_inputs: Any) -> Iterable[Any]:  # noqa: ANN401 (a call, or man
 
 def _project(maps: HeadMap, rows: Floats) -> Floats:
     """Return what each head makes of rows: (heads, n, d)."""
+    if rows.shape[-1] != maps.weight.shape[-1]:
+        width = maps.weight.shape[-1]
+        _validate.reject("public_inputs.shape[-1]", rows.shape[-1], f"the layer's own {width}")
     weight = maps.weight.reshape(-1, maps.weight.shape[-1])
     flat = ExactLinear(weight, maps.bias.reshape(-1))(rows)
     by_head = flat.reshape(len(rows), maps.heads, maps.dim).swapaxes(0, 1)

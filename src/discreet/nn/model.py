@@ -9,13 +9,54 @@ from discreet._typing import Floats
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.memory import Memories, Memory
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
+from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
 from discreet.noise import Entropy
 
 # The card's title for the layers that a release is for; their names follow, in order.
 _PLACES = "places"
 
-_MAP, _CENTRE, _SHAPE = "query_map", "value_centre", "shape"
+_MAP, _CENTRE, _SHAPE, _SIGNATURE = "query_map", "value_centre", "shape", "signature"
+
+# Weights that differ by more than this, relatively, are others; half precision differs by less.
+_OTHER = 0.05
+
+
+def public_arrays(layer: Layer) -> dict[str, Floats]:
+    """Return what a reader needs of one layer besides its memories, and whose layer it is."""
+    return {
+        _MAP: layer.bounds.query_map,
+        _CENTRE: layer.bounds.value_centre,
+        _SHAPE: np.array([layer.heads.key.heads, layer.heads.repeats]),
+        _SIGNATURE: _signature(layer.heads),
+    }
+
+
+def check_weights(name: str, arrays: Mapping[str, Floats], heads: Heads) -> None:
+    """Raise `InvalidInput` if a release was made with other weights than a layer has.
+
+    Args:
+        name: of the layer, for the message.
+        arrays: of the release, those of `public_arrays`.
+        heads: of the layer.
+    """
+    made = np.asarray(arrays.get(_SIGNATURE, np.empty(0)))
+    own = _signature(heads)
+    same = made.shape == own.shape and np.linalg.norm(made - own) <= _OTHER * np.linalg.norm(own)
+    if not same:
+        raise InvalidInput(
+            f"Expected {name} to have the weights that the release was made with: keys and values "
+            "are theirs, and other queries do not fit them."
+        )
+
+
+def _signature(heads: Heads) -> Floats:
+    """Return what the projections of queries and values make of one public vector."""
+    made = []
+    for maps in (heads.query, heads.value):
+        vector = np.cos(1.0 + np.arange(maps.weight.shape[-1]))
+        made.append((maps.weight @ vector + maps.bias).ravel())
+    return np.concatenate([*made, heads.scaling])
 
 
 def build_places(
@@ -47,9 +88,7 @@ def build_places(
     )
     arrays: dict[str, Floats] = {}
     for name, layer in layers.items():
-        arrays[f"{name}.{_MAP}"] = layer.bounds.query_map
-        arrays[f"{name}.{_CENTRE}"] = layer.bounds.value_centre
-        arrays[f"{name}.{_SHAPE}"] = np.array([layer.heads.key.heads, layer.heads.repeats])
+        arrays |= {f"{name}.{key}": each for key, each in public_arrays(layer).items()}
     sources = sorted({layer.bounds.source for layer in layers.values()})
     said = {
         **notes,
@@ -80,6 +119,13 @@ def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
         )
         start += heads
     return found
+
+
+def arrays_at(memories: Memories, name: str) -> dict[str, Floats]:
+    """Return the public arrays of one layer of a release."""
+    start = f"{name}."
+    found = memories.arrays.items()
+    return {key.removeprefix(start): each for key, each in found if key.startswith(start)}
 
 
 def _fits(members: tuple[Memory, ...], heads: int, turn: Floats, centre: Floats) -> bool:

@@ -90,15 +90,15 @@ def test_a_picture_is_that_of_the_stock_model(models):
     torch.testing.assert_close(private(SAMPLE, STEP, None).sample, stock, atol=1e-3, rtol=0)
     # A context that is given for all is not used; and another one would matter.
     other = CONTEXT[:3].expand(2, -1, -1)
-    torch.testing.assert_close(
-        private(SAMPLE, STEP, other).sample, private(SAMPLE, STEP, None).sample
-    )
+    with pytest.warns(UserWarning, match="context is not used"):
+        ignored = private(SAMPLE, STEP, other).sample
+    torch.testing.assert_close(ignored, private(SAMPLE, STEP, None).sample)
     assert (model(SAMPLE, STEP, other).sample - stock).abs().max() > 1e-2
     assert set(private.state_dict()) == set(model.state_dict())
 
 
 @torch.no_grad()
-def test_guidance_pairs_have_a_public_and_a_private_half(models):
+def test_guidance_pairs_have_a_public_and_a_private_half(models, tmp_path):
     model, private = models
     negative = rows(2, 7, WIDTH, seed=9)
     pairs = torch.cat([SAMPLE, SAMPLE])
@@ -111,6 +111,10 @@ def test_guidance_pairs_have_a_public_and_a_private_half(models):
     torch.testing.assert_close(out, torch.cat([public, kept]), atol=1e-5, rtol=0)
     with pytest.raises(discreet.InvalidInput, match="pairs"):
         guided(SAMPLE[:1], STEP, negative[:1])
+    release(guided, tmp_path / "pairs.safetensors")
+    with pytest.warns(discreet.NotPrivateWarning):
+        again = attach(copy.deepcopy(model), tmp_path / "pairs.safetensors")
+    torch.testing.assert_close(again(pairs, STEP, torch.cat([negative, negative * 0])).sample, out)
 
 
 @torch.no_grad()
@@ -126,8 +130,9 @@ def test_a_release_goes_on_a_fresh_model(models, tmp_path):
         )
     with pytest.raises(discreet.InvalidInput, match="image context"):
         release(private, path, on="image")
-    with pytest.warns(discreet.NotPrivateWarning), pytest.raises(discreet.InvalidInput):
-        attach(pixart(), path)
+    for other in (pixart(), unet(seed=5)):
+        with pytest.warns(discreet.NotPrivateWarning), pytest.raises(discreet.InvalidInput):
+            attach(other, path)
 
 
 def test_the_card_says_whom_it_protects(models):
@@ -249,3 +254,10 @@ def test_requests_that_do_not_fit_are_refused():
         privatize(AutoencoderKL(norm_num_groups=8, block_out_channels=(8,)), CONTEXT, **SPEND)
     with pytest.raises(discreet.InvalidInput, match="at least one"):
         encode_contexts(unet(), [])
+    with pytest.raises(discreet.InvalidInput, match="tensors"):
+        encode_contexts(unet(), ["a cat"])
+    model = privatize(unet(), CONTEXT, **FAST)
+    with pytest.raises(discreet.InvalidInput, match="speak for both"):
+        privatize(model, CONTEXT, **FAST)
+    with pytest.raises(discreet.InvalidInput, match="mappings"):
+        calibrate(unet(), [(SAMPLE, STEP, CONTEXT)])

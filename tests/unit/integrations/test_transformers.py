@@ -209,14 +209,19 @@ def test_passages_are_encoded_each_alone():
         alone = encode_passages(model, [ids[index][mask[index].bool()].tolist()])
         assert torch.equal(alone.rows, passages.rows[passages.groups == index])
     assert "private" in repr(passages)
-    with pytest.raises(discreet.InvalidInput, match="mappings"):
-        encode_passages(model, [3])
+    for wrong in ([3], ["a text"]):
+        with pytest.raises(discreet.InvalidInput, match="mappings"):
+            encode_passages(model, wrong)
+    for shape in ((4, 5), (3, 12)):
+        given = {"input_ids": ids, "attention_mask": torch.ones(shape)}
+        with pytest.raises(discreet.InvalidInput, match="shape of the inputs"):
+            encode_passages(model, [given])
     together = encode_passages(model, {"input_ids": ids})  # no padding: all of one length
     assert torch.equal(together.rows[:12], passages.rows[:12])
     padded = ids.clone()
     padded[1, 9:] = model.config.pad_token_id
     with pytest.raises(discreet.InvalidInput, match="attention_mask"):
-        encode_passages(model, [padded])  # how much depends on the others
+        encode_passages(model, padded)  # how much depends on the others
     mask[1] = 0
     empty = encode_passages(model, [{"input_ids": ids, "attention_mask": mask}])
     assert empty.groups.unique().tolist() == [0, 2, 3]
@@ -289,7 +294,7 @@ def test_requests_that_do_not_fit_are_refused():
         privatize(model, rows, bounds={}, **FAST)
     with pytest.raises(discreet.InvalidInput, match="attention_mask"):
         privatize(model, rows, attention_mask=torch.ones(3), **FAST)
-    with pytest.raises(discreet.InvalidInput, match="16 wide"):
+    with pytest.raises(discreet.InvalidInput, match="own 16"):
         privatize(model, rows[:, :9], **FAST)
     with pytest.raises(discreet.InvalidInput, match="Use `calibrate`"):
         privatize(tiny_models.model("mllama"), rows, **FAST)
@@ -320,8 +325,9 @@ def test_a_release_of_another_model_is_refused(tmp_path):
     model = tiny_models.model("t5")
     path = tmp_path / "context.safetensors"
     release(privatize(copy.deepcopy(model), encoded(model, "t5")[0], **FAST), path)
-    with pytest.warns(discreet.NotPrivateWarning), pytest.raises(discreet.InvalidInput):
-        attach(tiny_models.model("bart"), path)
+    for other in (tiny_models.model("bart"), tiny_models.model("t5", seed=3)):
+        with pytest.warns(discreet.NotPrivateWarning), pytest.raises(discreet.InvalidInput):
+            attach(other, path)
     memory = discreet.build(np.eye(3), np.eye(3), scale=1.0, **SPEND)
     memory.save(tmp_path / "memory.safetensors")
     with pytest.raises(discreet.CorruptRelease):

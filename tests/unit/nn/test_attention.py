@@ -10,7 +10,13 @@ from attention import layer_norm, multihead, rows
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 
 import discreet
-from discreet.nn import PrivateCrossAttention, bounds_of, from_multihead, from_multiheads
+from discreet.nn import (
+    PrivateCrossAttention,
+    attach,
+    bounds_of,
+    from_multihead,
+    from_multiheads,
+)
 from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -150,7 +156,7 @@ def test_attention_with_rows_of_its_own_is_refused(options, message):
 @pytest.mark.parametrize(
     ("context", "groups", "message"),
     [
-        (rows(7, 15), None, "16 wide"),
+        (rows(7, 15), None, "own 16"),
         (rows(7), None, "shape"),
         (rows(7, 16) / 0, None, "no NaN"),
         (rows(7, 16), np.arange(6), "groups"),
@@ -260,6 +266,33 @@ def test_a_memory_with_heads_becomes_a_module():
     out, _ = module(asked)
     plain = memory.attend(asked.reshape(3, 5, 2, 8).transpose(1, 2))
     torch.testing.assert_close(out, plain.transpose(1, 2).reshape(3, 5, 16), atol=1e-5, rtol=1e-4)
+
+
+def test_a_file_puts_the_context_on_the_same_module_again(tmp_path):
+    path, mha = tmp_path / "context.safetensors", multihead()
+    made = private(mha, features=500, entropy=None)
+    made.save(path)
+    again = attach(mha, path)
+    torch.testing.assert_close(again(QUERY)[0], made(QUERY)[0], atol=0, rtol=0)
+    torch.testing.assert_close(
+        attach(mha.half(), path).float()(QUERY)[0], made(QUERY)[0], atol=1e-2, rtol=0
+    )
+    memories = discreet.load(path)
+    plain = PrivateCrossAttention(
+        memories, q_proj=made.q_proj, out_proj=made.out_proj, batch_first=True
+    )
+    torch.testing.assert_close(plain(QUERY)[0], made(QUERY)[0], atol=0, rtol=0)
+    for other in (multihead(seed=9), multihead(16, 4)):
+        with pytest.raises(discreet.InvalidInput, match="weights that the release was made with"):
+            attach(other, path)
+
+
+def test_options_that_do_not_exist_and_bounds_of_others_are_refused():
+    with pytest.raises(discreet.InvalidInput, match="'group_row' is none of them"):
+        private(group_row=3.0)
+    with pytest.raises(discreet.InvalidInput, match="other heads"):
+        from_multihead(multihead(16, 4), CONTEXT, bounds=bounds_of(multihead(16, 2)), **SPEND)
+    assert "2 heads, from the weights alone" in repr(bounds_of(multihead()))
 
 
 def test_memories_of_other_widths_are_refused():

@@ -116,6 +116,22 @@ def test_more_rows_and_more_epsilon_rehearse_less_noise():
     assert spread(neighbours="replace") == pytest.approx(2 * usual, rel=0.25)
 
 
+def test_a_layer_refuses_a_rehearsal_that_is_not_for_it():
+    exact = attention()
+    for wrong in (Rehearsal(rows=10, heads=1, **SPEND), {"rows": 10}):
+        with pytest.raises(discreet.InvalidInput, match="rehearsal"):
+            exact.rehearsal = wrong
+    exact.rehearsal = Rehearsal(rows=10, heads=2, **SPEND)
+    exact.rehearsal = None
+
+
+def test_it_can_be_trained_in_a_decoder_layer():
+    layer = torch.nn.TransformerDecoderLayer(24, 2, 32, batch_first=True)
+    layer.multihead_attn = attention()
+    layer(QUERY, CONTEXT[:20].expand(2, -1, -1)).sum().backward()
+    assert layer.multihead_attn.q_proj.weight.grad.abs().max() > 0
+
+
 @pytest.mark.parametrize("bad", [{"rows": 0}, {"heads": 0}, {"epsilon": -1.0}, {"group_rows": 0.0}])
 def test_a_rehearsal_of_nothing_is_refused(bad):
     with pytest.raises(discreet.InvalidInput):

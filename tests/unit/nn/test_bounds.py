@@ -126,6 +126,7 @@ def test_calibration_takes_mappings_and_triples():
         (lambda m: calibrate(m, [(rows(3, 16),)]), "pairs"),
         (lambda m: calibrate(m, [(rows(3, 16), rows(3, 16))], quantile=0), "quantile"),
         (lambda m: calibrate(m, [(rows(3, 16), rows(3, 16) / 0)]), "finite"),
+        (lambda m: calibrate(m, [(rows(3, 9), rows(3, 16))]), "own 16"),
         (lambda m: bounds_of(torch.nn.Linear(3, 3)), "MultiheadAttention"),
         (lambda m: bounds_of(m, context=torch.nn.Linear(16, 16)), "LayerNorm"),
         (lambda m: bounds_of(m, context=torch.nn.LayerNorm(8)), "width 16"),

@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
+import numpy as np
 import torch
 from diffusers import ModelMixin
 from torch import nn
 
 from discreet import _validate
 from discreet._typing import Array
+from discreet._warn import warn
 from discreet.errors import InvalidInput
 from discreet.integrations.diffusers.places import Kind, Place, places_of
 from discreet.integrations.diffusers.processor import PrivateProcessor
@@ -18,8 +20,11 @@ from discreet.memory import Memories, several
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
-from discreet.nn.model import build_places, heads_of
+from discreet.nn.model import arrays_at, build_places, check_weights, heads_of
 from discreet.noise import Entropy
+
+# Where a release says that batches are pairs.
+_GUIDED = "guided"
 
 _OF_ROWS = (
     "one row of the context: what an encoder made of one token. A text encoder's self-attention "
@@ -65,7 +70,9 @@ def encode_contexts(
     rows, groups = [], []
     with torch.no_grad():
         for index, each in enumerate(embeddings):
-            made = _projected(projection, torch.as_tensor(each), kind)
+            if not isinstance(each, torch.Tensor):
+                raise InvalidInput("Expected embeddings to be tensors, as an encoder makes them.")
+            made = _projected(projection, each, kind)
             rows.append(made.float())
             groups.append(torch.full((len(made),), index))
     if not rows:
@@ -119,6 +126,7 @@ def privatize(
     """
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
+    _check_fresh(model, kind)
     if isinstance(context, Contexts):
         rows = Context.of(context.rows, context.groups if groups is None else groups)
     else:
@@ -142,7 +150,9 @@ def privatize(
         progress=progress,
         **options,
     )
-    _install(model, memories, kind, guided=guided)
+    # In the file, too: a model that serves pairs serves them wherever it is put.
+    kept = {**memories.arrays, _GUIDED: np.array(guided)}
+    _install(model, replace(memories, arrays=kept), kind)
     return model
 
 
@@ -155,17 +165,18 @@ def release(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.T
     memories.save(path)
 
 
-def attach(
-    model: ModelMixin,
-    path: str | os.PathLike[str],
-    *,
-    on: str = Kind.TEXT,
-    guided: bool = False,
-) -> ModelMixin:
-    """Put the private context in a file that `release` wrote on a fresh model; in place."""
+def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TEXT) -> ModelMixin:
+    """Put the private context in a file that `release` wrote on a fresh model; in place.
+
+    Args:
+        model: with the weights that the release was made with.
+        path: of the file.
+        on: "text", or "image": what it was released for.
+    """
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
-    _install(model, several.load(path), kind, guided=guided)
+    _check_fresh(model, kind)
+    _install(model, several.load(path), kind)
     return model
 
 
@@ -218,7 +229,15 @@ def _layer(
     return Layer(heads, found.capped(heads.scaling, largest_logit))
 
 
-def _install(model: Any, memories: Memories, kind: Kind, *, guided: bool) -> None:  # noqa: ANN401
+def _check_fresh(model: Any, kind: Kind) -> None:  # noqa: ANN401
+    if kind in getattr(model, "private_contexts", {}):
+        raise InvalidInput(
+            f"Expected a model without a private {kind} context: the card could not speak for both."
+        )
+
+
+def _install(model: Any, memories: Memories, kind: Kind) -> None:  # noqa: ANN401
+    guided = bool(memories.arrays.get(_GUIDED, False))
     places = {place.name: place for place in places_of(model, kind)}
     heads = heads_of(memories)
     if set(heads) != set(places):
@@ -226,9 +245,7 @@ def _install(model: Any, memories: Memories, kind: Kind, *, guided: bool) -> Non
     device = next(model.parameters()).device
     for name, private in heads.items():
         module: Any = places[name].module
-        found = places[name].heads()
-        if (found.query.heads, found.value.dim) != (private.joint.heads, private.joint.value_dim):
-            raise InvalidInput(f"Expected {name} to have the heads of the release.")
+        check_weights(name, arrays_at(memories, name), places[name].heads())
         processor = PrivateProcessor(module.get_processor(), guided=guided)
         processor.put(kind, private.to(device))
         module.set_processor(processor)
@@ -247,6 +264,13 @@ def _before_model(
     sample: Any = inputs[0] if inputs else named.get("sample", named.get("hidden_states"))
     kinds = model.private_contexts
     given = inputs[2] if len(inputs) > 2 else named.get("encoder_hidden_states")
+    guided = any(bool(each.arrays.get(_GUIDED, False)) for each in kinds.values())
+    if given is not None and Kind.TEXT in kinds and not guided and len(given) == len(sample):
+        warn(
+            "The context is not used: this model attends to its release. A context for the first "
+            "items of a batch is public; for pairs of guidance, privatize(..., guided=True).",
+            UserWarning,
+        )
     if given is None and Kind.TEXT in kinds and len(inputs) <= 2:
         projection = _projection(model, Kind.TEXT)
         width = None if projection is None else _first_width(projection)

@@ -68,24 +68,31 @@ def encode_passages(
 
 def _alone(batches: Iterable[Any], padding: int | None) -> Iterable[dict[str, torch.Tensor]]:
     """Yield the inputs of one passage after the other, as batches of one."""
-    if isinstance(batches, Mapping) or hasattr(batches, "items"):
+    if isinstance(batches, (Mapping, torch.Tensor)) or hasattr(batches, "items"):
         batches = [batches]
     for batch in batches:
         if isinstance(batch, Mapping) or hasattr(batch, "items"):
             made = {name: torch.as_tensor(each) for name, each in batch.items()}
             yield from _split(made, padding)
-        elif isinstance(batch, (Sequence, torch.Tensor)):
+        elif isinstance(batch, (Sequence, torch.Tensor)) and not isinstance(batch, str):
             ids = torch.as_tensor(batch)
             yield from _split({"input_ids": ids if ids.dim() == 2 else ids[None]}, padding)
         else:
-            raise InvalidInput("Expected batches to be mappings of tensors, or lists of tokens.")
+            raise InvalidInput(
+                "Expected batches to be mappings of tensors, or lists of token numbers: what a "
+                "tokenizer or processor returns, not texts."
+            )
 
 
 def _split(
     batch: dict[str, torch.Tensor], padding: int | None
 ) -> Iterable[dict[str, torch.Tensor]]:
     mask = batch.pop("attention_mask", None)
-    count = len(next(iter(batch.values())))
+    first = next(iter(batch.values()))
+    count = len(first)
+    wanted = first.shape if first.dim() == 2 else first.shape[:1]
+    if mask is not None and mask.shape[: len(wanted)] != wanted:
+        raise InvalidInput("Expected attention_mask to have the shape of the inputs of its batch.")
     if count > 1 and mask is None and not _of_one_length(batch, padding):
         raise InvalidInput(
             "Expected an attention_mask with a batch of several passages: padding depends on the "

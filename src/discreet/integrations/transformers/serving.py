@@ -14,7 +14,7 @@ from discreet._warn import warn
 from discreet.errors import InvalidInput
 from discreet.integrations.transformers.places import Nothing, Place, decoder_of, places_of
 from discreet.memory import Memories
-from discreet.nn.model import heads_of
+from discreet.nn.model import arrays_at, check_weights, heads_of
 from discreet.nn.reading import PrivateHeads
 
 _HEADS = "private_heads"
@@ -47,19 +47,13 @@ def install(model: PreTrainedModel, memories: Memories) -> None:
         raise InvalidInput(f"Expected a model with the layers of the release; no {missing[0]}.")
     device = next(model.parameters()).device
     for name, private in heads.items():
-        _check(places[name], private)
+        check_weights(name, arrays_at(memories, name), places[name].heads())
         _put(model, places[name], private.to(device))
     if any(places[name].in_interface for name in heads):
         _use_interface(model)
     model.private_context = memories
     if set(heads) == set(places):
         _needs_no_encoder(model)
-
-
-def _check(place: Place, private: PrivateHeads) -> None:
-    heads, width = place.heads(), private.joint.value_dim
-    if (heads.query.heads, heads.value.dim) != (private.joint.heads * private.repeats, width):
-        raise InvalidInput(f"Expected {place.name} to have the heads of the release.")
 
 
 def _put(model: PreTrainedModel, place: Place, private: PrivateHeads) -> None:
