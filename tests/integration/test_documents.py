@@ -15,7 +15,16 @@ import discreet
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})
-MODELS = [DOCS / "models" / f"{name}.md" for name in ("torch", "transformers", "diffusers")]
+EXTRAS = ("torch", "transformers", "diffusers")
+MODELS = [
+    pytest.param(
+        DOCS / "models" / f"{name}.md",
+        marks=pytest.mark.skipif(
+            importlib.util.find_spec(name) is None, reason=f"needs the extra `{name}`"
+        ),
+    )
+    for name in EXTRAS
+]
 ROOMS = (
     "accounting",
     "integrations.diffusers",

@@ -3,7 +3,10 @@
 import math
 
 import numpy as np
-import torch
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+
 from torch import nn
 
 # Tests run side by side: threads would only get into each other's way.

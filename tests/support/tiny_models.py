@@ -5,8 +5,10 @@ import os
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
-import torch
-import transformers as hf
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+hf = pytest.importorskip("transformers", reason="needs the extra `transformers`")
 
 logging.getLogger("transformers").setLevel(logging.ERROR)
 torch.set_num_threads(1)
