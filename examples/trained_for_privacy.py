@@ -202,7 +202,7 @@ class Served:
         """Return the notes of a world, each encoded alone: to the bit, it is its own row."""
         key = words.numpy().tobytes()
         if key not in self._encoded:
-            self._encoded[key], _ = encode_alone(self.model.encoder, note_vectors(words))
+            self._encoded[key] = encode_alone(self.model.encoder, note_vectors(words)).rows
         return self._encoded[key]
 
 

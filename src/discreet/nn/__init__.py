@@ -7,7 +7,7 @@ Follow a row of the context: `alone` (records, each encoded alone) → `attentio
 that it will have.
 """
 
-from discreet.nn.alone import encode_alone
+from discreet.nn.alone import Encoded, encode_alone
 from discreet.nn.attention import (
     PrivateCrossAttention,
     attach,
@@ -22,6 +22,7 @@ from discreet.nn.rehearsal import Rehearsal
 __all__ = [
     "BoundedAttention",
     "Bounds",
+    "Encoded",
     "PrivateCrossAttention",
     "Rehearsal",
     "attach",

@@ -24,6 +24,7 @@ from discreet.memory.builder import Builder
 from discreet.memory.collector import tables_of
 from discreet.memory.progress import progress_bar
 from discreet.memory.rows import Records
+from discreet.nn.alone import Encoded
 from discreet.nn.bounds import Bounds
 from discreet.nn.heads import Heads
 from discreet.nn.projection import ExactLinear, normalised
@@ -135,10 +136,14 @@ class Context:
         """Return rows of any library, or a pair of them, as float64; in their order.
 
         Args:
-            context: rows of shape (n, D), or of a batch, (records, n, D); or a pair of such.
+            context: rows of shape (n, D), or of a batch, (records, n, D); or a pair of such; or
+                records that were encoded each alone.
             groups: the record of each row, in that shape but for D.
             mask: which rows there are, likewise; the others are padding, and dropped.
         """
+        if isinstance(context, Encoded):
+            groups = context.groups if groups is None else groups
+            context = context.rows
         pair = context if isinstance(context, tuple) else (context, context)
         if len(pair) != 2:
             raise InvalidInput("Expected context to be rows, or a pair (key rows, value rows).")

@@ -1,6 +1,6 @@
 """All layers of one model that share a private context: one release, one card, one file."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Unpack
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from discreet._typing import Floats
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.memory import Memories, Memory
+from discreet.nn.bounds import Bounds
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
@@ -20,6 +21,29 @@ _MAP, _CENTRE, _SHAPE, _SIGNATURE = "query_map", "value_centre", "shape", "signa
 
 # Weights that differ by more than this, relatively, are others; half precision differs by less.
 _OTHER = 0.05
+
+
+def layer_at(
+    name: str,
+    heads: Heads,
+    *,
+    given: Mapping[str, Bounds] | None,
+    from_weights: Callable[[], Bounds],
+    largest_logit: float | None,
+) -> Layer:
+    """Return one layer of a model with its bounds.
+
+    Args:
+        name: of the layer.
+        heads: its weights.
+        given: bounds by name, of `calibrate`; None to take those of the weights.
+        from_weights: makes these.
+        largest_logit: no bound allows more than this; None for no limit.
+    """
+    if given is not None and name not in given:
+        raise InvalidInput(f"Expected bounds for {name}.")
+    bounds = from_weights() if given is None else given[name]
+    return Layer(heads, bounds.capped(heads.scaling, largest_logit))
 
 
 def public_arrays(layer: Layer) -> dict[str, Floats]:

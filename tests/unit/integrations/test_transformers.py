@@ -69,6 +69,19 @@ def test_logits_are_those_of_the_stock_model(served):
     assert apart.abs().max() > 1e-2
 
 
+@torch.no_grad()
+def test_masks_of_the_decoder_are_those_of_the_stock_model(served):
+    """Without them, prompts of several lengths would see each other's padding."""
+    model, outputs, private = served
+    mask = torch.ones_like(words())
+    mask[1, 3:] = 0
+    given = {"decoder_input_ids": words(), "decoder_attention_mask": mask}
+    stock = model(encoder_outputs=outputs(3), **given).logits
+    torch.testing.assert_close(private(**given).logits, stock, atol=1e-3, rtol=0)
+    unmasked = private(decoder_input_ids=words()).logits
+    assert (unmasked[1, 4] - stock[1, 4]).abs().max() > 1e-5
+
+
 @pytest.mark.parametrize(
     "how",
     [{}, {"num_beams": 3}, {"use_cache": False}, {"decoder_input_ids": words(2, 3)}],
@@ -123,7 +136,7 @@ def test_the_card_says_whom_it_protects(served):
     assert "NOT PRIVATE" in card
 
 
-@pytest.mark.parametrize("name", ["t5", "bart"])
+@pytest.mark.parametrize("name", INTERFACE)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
 @torch.no_grad()
 def test_half_precision_is_that_of_the_stock_model(name, dtype, half_precision_works):
@@ -209,7 +222,7 @@ def test_passages_are_encoded_each_alone():
         alone = encode_passages(model, [ids[index][mask[index].bool()].tolist()])
         assert torch.equal(alone.rows, passages.rows[passages.groups == index])
     assert "private" in repr(passages)
-    for wrong in ([3], ["a text"]):
+    for wrong in ([3], ["a text"], [["a", "text"]], [[[1, 2], [3]]], [{"input_ids": "a text"}]):
         with pytest.raises(discreet.InvalidInput, match="mappings"):
             encode_passages(model, wrong)
     for shape in ((4, 5), (3, 12)):

@@ -105,11 +105,16 @@ def test_records_are_encoded_each_alone():
         shapes.append(tuple(batch.shape))
         return encoder(batch)
 
-    plain, groups = encode_alone(watched, rows(4, 3))
+    plain = encode_alone(watched, rows(4, 3))
     assert set(shapes) == {(1, 3)}
-    assert groups.tolist() == [0, 1, 2, 3]
-    torch.testing.assert_close(plain, encoder(rows(4, 3)))
-    _, groups = encode_alone(watched, [rows(2, 3), rows(1, 3), rows(3, 3)])
-    assert groups.tolist() == [0, 0, 1, 2, 2, 2]
+    assert plain.groups.tolist() == [0, 1, 2, 3]
+    torch.testing.assert_close(plain.rows, encoder(rows(4, 3)))
+    several = encode_alone(watched, [rows(2, 3), rows(1, 3), rows(3, 3)])
+    assert several.groups.tolist() == [0, 0, 1, 2, 2, 2]
+    assert "private" in repr(several)
+    context = Context.of(several)
+    assert context.groups.tolist() == [0, 0, 1, 2, 2, 2]
+    np.testing.assert_array_equal(context.rows, several.rows.double().numpy())
+    assert Context.of(several, [7, 7, 7, 8, 8, 8]).groups.tolist() == [0, 0, 0, 1, 1, 1]
     with pytest.raises(discreet.InvalidInput, match="at least one"):
         encode_alone(watched, [])

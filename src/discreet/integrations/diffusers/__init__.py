@@ -6,7 +6,6 @@
 """
 
 from discreet.integrations.diffusers.door import (
-    Contexts,
     attach,
     calibrate,
     encode_contexts,
@@ -14,4 +13,4 @@ from discreet.integrations.diffusers.door import (
     release,
 )
 
-__all__ = ["Contexts", "attach", "calibrate", "encode_contexts", "privatize", "release"]
+__all__ = ["attach", "calibrate", "encode_contexts", "privatize", "release"]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,10 +17,11 @@ from discreet.errors import InvalidInput
 from discreet.integrations.diffusers.places import Kind, Place, places_of
 from discreet.integrations.diffusers.processor import PrivateProcessor
 from discreet.memory import Memories, several
+from discreet.nn.alone import Encoded
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
-from discreet.nn.model import arrays_at, build_places, check_weights, heads_of
+from discreet.nn.model import arrays_at, build_places, check_weights, heads_of, layer_at
 from discreet.noise import Entropy
 
 # Where a release says that batches are pairs.
@@ -36,25 +37,9 @@ _OF_RECORDS = (
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Contexts:
-    """Encoded texts or images. PRIVATE.
-
-    Attributes:
-        rows: of all of them, as the model's attention gets them, shape (n, D).
-        groups: the text or image that each row belongs to, shape (n,).
-    """
-
-    rows: torch.Tensor
-    groups: torch.Tensor
-
-    def __repr__(self) -> str:
-        return "<Contexts: private rows>"
-
-
 def encode_contexts(
     model: ModelMixin, embeddings: Iterable[torch.Tensor], *, on: str = Kind.TEXT
-) -> Contexts:
+) -> Encoded:
     """Return what the model itself makes of embeddings before it attends to them, each alone.
 
     So that one text or one image is one private record: no row depends on another one.
@@ -67,22 +52,21 @@ def encode_contexts(
     """
     kind = _validate.choice("on", on, Kind)
     projection = _projection(model, kind)
-    rows, groups = [], []
-    with torch.no_grad():
-        for index, each in enumerate(embeddings):
-            if not isinstance(each, torch.Tensor):
-                raise InvalidInput("Expected embeddings to be tensors, as an encoder makes them.")
-            made = _projected(projection, each, kind)
-            rows.append(made.float())
-            groups.append(torch.full((len(made),), index))
-    if not rows:
+
+    def encoded(each: torch.Tensor) -> torch.Tensor:
+        if not isinstance(each, torch.Tensor):
+            raise InvalidInput("Expected embeddings to be tensors, as an encoder makes them.")
+        return _projected(projection, each, kind).float().cpu()
+
+    found = Encoded.of(map(encoded, embeddings))
+    if found is None:
         raise InvalidInput("Expected at least one embedding; give privatize an array of no rows.")
-    return Contexts(torch.cat(rows).cpu(), torch.cat(groups))
+    return found
 
 
 def privatize(
     model: ModelMixin,
-    context: Contexts | Array,
+    context: Encoded | Array,
     *,
     epsilon: float,
     delta: float,
@@ -98,7 +82,7 @@ def privatize(
 ) -> ModelMixin:
     """Put a private context in place of what a model's cross-attention attends to; in place.
 
-    (epsilon, delta)-differentially private for one text or image (`Contexts`), one record
+    (epsilon, delta)-differentially private for one text or image (`Encoded`), one record
     (`groups`) or one row; all layers and heads together, on one card
     (`model.private_contexts["text"].card`). A model with an IP-Adapter has two contexts; call this
     once for each, and `discreet.combine` says what both cost somebody who is in both. The promise
@@ -127,10 +111,7 @@ def privatize(
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
     _check_fresh(model, kind)
-    if isinstance(context, Contexts):
-        rows = Context.of(context.rows, context.groups if groups is None else groups)
-    else:
-        rows = Context.of(context, groups)
+    rows = Context.of(context, groups)
     if kind is Kind.IMAGE and context_norm is None:
         context_norm = _last_norm(_projection(model, kind))
     layers = {
@@ -217,16 +198,18 @@ def _layer(
     largest_logit: float | None,
 ) -> Layer:
     heads = place.heads()
-    if bounds is not None:
-        if place.name not in bounds:
-            raise InvalidInput(f"Expected bounds for {place.name}.")
-        return Layer(heads, bounds[place.name].capped(heads.scaling, largest_logit))
-    if place.query_norm is None and heads.query.gain is None:
-        raise InvalidInput(
-            f"Expected bounds: no norm layer bounds the queries of {place.name}. Use `calibrate`."
-        )
-    found = weight_bounds(heads, queries=place.query_norm, context=context_norm)
-    return Layer(heads, found.capped(heads.scaling, largest_logit))
+
+    def from_weights() -> Bounds:
+        if place.query_norm is None and heads.query.gain is None:
+            raise InvalidInput(
+                f"Expected bounds: no norm layer bounds the queries of {place.name}. Use "
+                "`calibrate`."
+            )
+        return weight_bounds(heads, queries=place.query_norm, context=context_norm)
+
+    return layer_at(
+        place.name, heads, given=bounds, from_weights=from_weights, largest_logit=largest_logit
+    )
 
 
 def _check_fresh(model: Any, kind: Kind) -> None:  # noqa: ANN401

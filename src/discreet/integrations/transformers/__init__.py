@@ -5,7 +5,7 @@ attends to them) → `discreet.nn.model` (one release for all layers and heads) 
 release in place of the context).
 """
 
-from discreet.integrations.transformers.context import Passages, encode_passages
+from discreet.integrations.transformers.context import encode_passages
 from discreet.integrations.transformers.door import attach, calibrate, privatize, release
 
-__all__ = ["Passages", "attach", "calibrate", "encode_passages", "privatize", "release"]
+__all__ = ["attach", "calibrate", "encode_passages", "privatize", "release"]

@@ -1,35 +1,18 @@
 """What a model is to attend to: the rows that its encoder makes of passages, each passage alone."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
 
 from discreet.errors import InvalidInput
-from discreet.memory.progress import progress_bar
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Passages:
-    """Encoded passages. PRIVATE.
-
-    Attributes:
-        rows: what the encoder made of all tokens, shape (n, D), without padding.
-        groups: the passage of each row, shape (n,).
-    """
-
-    rows: torch.Tensor
-    groups: torch.Tensor
-
-    def __repr__(self) -> str:
-        return "<Passages: private rows>"
+from discreet.nn.alone import Encoded
 
 
 def encode_passages(
     model: PreTrainedModel, batches: Iterable[Any], *, progress: bool = False
-) -> Passages:
+) -> Encoded:
     """Return what the model's encoder makes of passages, each of them encoded alone.
 
     So that one passage is one private record: no row depends on another passage, not even in its
@@ -40,30 +23,31 @@ def encode_passages(
         model: an encoder-decoder of transformers.
         batches: mappings as a tokenizer or processor returns them, with a batch axis (`input_ids`
             and `attention_mask`, `input_values`, `input_features`); or lists of token numbers.
-            Padding is dropped where an `attention_mask` says so; a batch of several needs one.
+            Padding is dropped where an `attention_mask` says so; a batch of several needs one,
+            unless it has no padding.
         progress: whether to show a progress bar.
     """
     encoder = model.get_encoder()
     device = next(model.parameters()).device
-    rows, groups = [], []
+
+    def encoded(passage: dict[str, torch.Tensor]) -> torch.Tensor | None:
+        if any(each.numel() == 0 for each in passage.values()):
+            return None  # nothing but padding: a record of no rows
+        made = encoder(**{name: each.to(device) for name, each in passage.items()})[0][0]
+        rows: torch.Tensor = made.float().cpu()
+        return rows
+
     training = encoder.training
     encoder.eval()
     try:
-        with torch.no_grad(), progress_bar("encoding passages", rows=None, show=progress) as step:
-            for count, passage in enumerate(_alone(batches, model.config.pad_token_id)):
-                given = {name: each.to(device) for name, each in passage.items()}
-                if any(each.numel() == 0 for each in given.values()):
-                    continue  # nothing but padding: a record of no rows
-                encoded = encoder(**given)[0][0]
-                rows.append(encoded.float())
-                groups.append(torch.full((len(encoded),), count, device=device))
-                step(1)
+        passages = _alone(batches, model.config.pad_token_id)
+        found = Encoded.of(map(encoded, passages), progress=progress)
     finally:
         encoder.train(training)
-    if not rows:
+    if found is None:  # how many passages there are is private: none is a context, too
         width = int(model.config.hidden_size)
-        return Passages(torch.zeros((0, width)), torch.zeros((0,), dtype=torch.long))
-    return Passages(torch.cat(rows), torch.cat(groups))
+        return Encoded(torch.zeros((0, width)), torch.zeros((0,), dtype=torch.long))
+    return found
 
 
 def _alone(batches: Iterable[Any], padding: int | None) -> Iterable[dict[str, torch.Tensor]]:
@@ -72,16 +56,24 @@ def _alone(batches: Iterable[Any], padding: int | None) -> Iterable[dict[str, to
         batches = [batches]
     for batch in batches:
         if isinstance(batch, Mapping) or hasattr(batch, "items"):
-            made = {name: torch.as_tensor(each) for name, each in batch.items()}
+            made = {name: _tensor(each) for name, each in batch.items()}
             yield from _split(made, padding)
-        elif isinstance(batch, (Sequence, torch.Tensor)) and not isinstance(batch, str):
-            ids = torch.as_tensor(batch)
-            yield from _split({"input_ids": ids if ids.dim() == 2 else ids[None]}, padding)
         else:
-            raise InvalidInput(
-                "Expected batches to be mappings of tensors, or lists of token numbers: what a "
-                "tokenizer or processor returns, not texts."
-            )
+            ids = _tensor(batch)
+            yield from _split({"input_ids": ids if ids.dim() == 2 else ids[None]}, padding)
+
+
+def _tensor(numbers: Any) -> torch.Tensor:  # noqa: ANN401 (whatever somebody gives)
+    try:
+        made = torch.as_tensor(numbers)
+    except (RuntimeError, TypeError, ValueError):  # whose message may quote what was given
+        made = torch.empty(())
+    if made.dim() == 0:
+        raise InvalidInput(
+            "Expected batches to be mappings of tensors, or lists of token numbers: what a "
+            "tokenizer or processor returns, not texts."
+        ) from None
+    return made
 
 
 def _split(

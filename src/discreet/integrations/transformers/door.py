@@ -10,14 +10,14 @@ from transformers import PreTrainedModel
 from discreet import _validate
 from discreet._typing import Array
 from discreet.errors import InvalidInput
-from discreet.integrations.transformers.context import Passages
 from discreet.integrations.transformers.places import Place, places_of
 from discreet.integrations.transformers.serving import check_fresh, install
 from discreet.memory import several
+from discreet.nn.alone import Encoded
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
-from discreet.nn.model import build_places
+from discreet.nn.model import build_places, layer_at
 from discreet.noise import Entropy
 
 _OF_ROWS = (
@@ -32,7 +32,7 @@ _OF_RECORDS = (
 
 def privatize(
     model: PreTrainedModel,
-    context: Passages | Array,
+    context: Encoded | Array,
     *,
     epsilon: float,
     delta: float,
@@ -47,7 +47,7 @@ def privatize(
 ) -> PreTrainedModel:
     """Put a private context in place of what a model's cross-attention attends to; in place.
 
-    (epsilon, delta)-differentially private for one passage (`Passages`), one record (`groups`) or
+    (epsilon, delta)-differentially private for one passage (`Encoded`), one record (`groups`) or
     one row; all layers and heads together, on one card (`model.private_context.card`). `generate`
     and calls then need no encoder input; what the model goes on from is `decoder_input_ids`.
 
@@ -137,11 +137,9 @@ def _inputs(inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, Any
     return hidden, inputs[1] if context is None and len(inputs) > 1 else context
 
 
-def _context(context: Passages | Array, groups: Array, mask: Array) -> Context:
-    if isinstance(context, Passages):
-        if mask is not None:
-            raise InvalidInput("Expected no attention_mask: passages have no padding.")
-        return Context.of(context.rows, context.groups if groups is None else groups)
+def _context(context: Encoded | Array, groups: Array, mask: Array) -> Context:
+    if isinstance(context, Encoded) and mask is not None:
+        raise InvalidInput("Expected no attention_mask: passages have no padding.")
     if hasattr(context, "last_hidden_state"):
         context = context.last_hidden_state
     return Context.of(context, groups, mask=mask)
@@ -158,15 +156,17 @@ def _chosen(places: list[Place], layers: Sequence[int] | None) -> list[Place]:
 
 def _layer(place: Place, bounds: Mapping[str, Bounds] | None, largest_logit: float | None) -> Layer:
     heads = place.heads()
-    if bounds is not None:
-        if place.name not in bounds:
-            raise InvalidInput(f"Expected bounds for {place.name}.")
-        return Layer(heads, bounds[place.name].capped(heads.scaling, largest_logit))
-    if place.query_norm is None and heads.query.gain is None:
-        raise InvalidInput(f"Expected bounds: nothing bounds the queries of {place.name}.")
-    if place.context_norm is None:
-        raise InvalidInput(
-            f"Expected bounds: no norm layer bounds the context of {place.name}. Use `calibrate`."
-        )
-    found = weight_bounds(heads, queries=place.query_norm, context=place.context_norm)
-    return Layer(heads, found.capped(heads.scaling, largest_logit))
+
+    def from_weights() -> Bounds:
+        if place.query_norm is None and heads.query.gain is None:
+            raise InvalidInput(f"Expected bounds: nothing bounds the queries of {place.name}.")
+        if place.context_norm is None:
+            raise InvalidInput(
+                f"Expected bounds: no norm layer bounds the context of {place.name}. Use "
+                "`calibrate`."
+            )
+        return weight_bounds(heads, queries=place.query_norm, context=place.context_norm)
+
+    return layer_at(
+        place.name, heads, given=bounds, from_weights=from_weights, largest_logit=largest_logit
+    )
