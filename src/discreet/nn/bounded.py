@@ -34,8 +34,9 @@ class BoundedAttention(nn.Module):
     Args:
         embed_dim: width of inputs and outputs.
         num_heads: how many heads. Few are better: H heads have √H times the noise.
-        head_dim: width of a head; None for embed_dim / num_heads. Narrow heads (up to 8) have
-            kernels without an error.
+        head_dim: width of a head; None for embed_dim / num_heads. Weights of narrow heads are
+            right within 1%: of 4 numbers for logits up to 10, of 6 up to 7, of 8 up to 4.5. Wider
+            heads and larger logits have random features, whose error is larger.
         kdim: width of what keys are made of; None for embed_dim.
         vdim: of values, likewise.
         value_dim: width of a head's values; None for head_dim.

@@ -151,6 +151,15 @@ def test_layers_that_make_no_sense_are_refused(options, message):
         BoundedAttention(24, **options)
 
 
+@pytest.mark.parametrize(("width", "logit"), [(4, 10.0), (6, 7.0), (8, 4.5)])
+def test_weights_of_narrow_heads_are_right_within_a_percent(width, logit):
+    exact = BoundedAttention(24, 1, head_dim=width, value_dim=1, largest_logit=2 * logit)
+    private = from_multihead(exact, CONTEXT[:3], entropy=Silent(), **SPEND)
+    kernel = private.memories[0].kernel
+    assert kernel.largest_logit == pytest.approx(logit, rel=1e-4)
+    assert kernel.error <= 0.01
+
+
 def test_values_may_have_a_width_of_their_own():
     torch.manual_seed(0)
     exact = BoundedAttention(24, 2, head_dim=3, value_dim=5, kdim=10, vdim=10)
