@@ -5,7 +5,8 @@ Follow a row through the files: `building` (the front door) → `builder` → `r
 once) → `file`. A query goes through `memory` (the door) → `queries` (shapes) → `reader` (answers).
 `several` holds the memories of one model, and `joint` puts their arrays side by side. `options`,
 `settings` and `temperature` hold what is public, `planning` predicts, `card` describes; `partial`
-and `sealing` are exact sums that travel; `comparison` and `oracle` are for the owner's eyes.
+and `sealing` are exact sums that travel, in an `envelope`; `comparison` and `oracle` are for the
+owner's eyes.
 """
 
 from discreet.accounting import combine
@@ -13,6 +14,7 @@ from discreet.memory.builder import Builder
 from discreet.memory.building import build, build_many, load
 from discreet.memory.card import Card
 from discreet.memory.comparison import Comparison, compare
+from discreet.memory.envelope import new_key
 from discreet.memory.layout import Layout
 from discreet.memory.memory import Memory
 from discreet.memory.options import Options
@@ -21,7 +23,6 @@ from discreet.memory.planning import Plan, plan
 from discreet.memory.reader import Reader
 from discreet.memory.release import Released, release
 from discreet.memory.rows import Table
-from discreet.memory.sealing import new_key
 from discreet.memory.settings import Settings, Shape, Unit, settle
 from discreet.memory.several import Memories
 
