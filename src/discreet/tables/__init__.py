@@ -8,5 +8,6 @@ nothing here imports a mechanism.
 """
 
 from discreet.tables.files import read_array, read_groups, read_labels, split
+from discreet.tables.rows import Rows
 
-__all__ = ["read_array", "read_groups", "read_labels", "split"]
+__all__ = ["Rows", "read_array", "read_groups", "read_labels", "split"]

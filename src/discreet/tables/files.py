@@ -1,11 +1,6 @@
 """From what was typed, FILE or FILE:NAME, to an array. Nothing is read before it is needed."""
 
-import lzma
-import struct
-import tokenize
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,28 +11,10 @@ from numpy.typing import NDArray
 from discreet._typing import Array
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.tables.formats import read_npy, read_npz, read_safetensors
+from discreet.tables.limits import UNREADABLE
 
 # Takes a file, the name that was asked for and the role of the array.
 Reader = Callable[[Path, str | None, str], Array]
-
-# What readers raise for files that are not their own.
-_NOT_AN_ARRAY = (
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    lzma.LZMAError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def read_array(given: Path, role: str, *, name: str | None = None) -> NDArray[Any]:
@@ -103,7 +80,7 @@ def _load(given: Path, role: str, name: str | None) -> Array:
         raise
     except PermissionError:
         raise InvalidInput(f"Expected {path} to be readable: permission was denied.") from None
-    except _NOT_AN_ARRAY:
+    except UNREADABLE:
         # `from None`: the original message may quote what is in the file.
         raise InvalidInput(
             f"Expected {path} to be a whole {kind} file that holds an array of numbers."

@@ -1,9 +1,33 @@
-"""How much may be unpacked in memory: what is mapped needs none."""
+"""What readers of files stop at: too much to unpack in memory, and files that are not their own."""
 
+import lzma
 import os
+import struct
+import tokenize
+import zipfile
+import zlib
 from pathlib import Path
 
 from discreet.errors import InvalidInput
+
+# What readers raise for files that are not their own.
+UNREADABLE = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def check_unpacked(path: Path, size: int) -> None:

@@ -1,24 +1,76 @@
-"""Columns of a Parquet file as one array. Needs the extra `parquet`."""
+"""Parquet files: some columns as one array, or a few rows at a time. Needs the extra `parquet`."""
 
+import math
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import parquet, types
+from pyarrow import parquet
 
 from discreet._typing import Array
-from discreet.errors import InvalidInput
-from discreet.tables.limits import check_unpacked
-from discreet.tables.names import listed
+from discreet.errors import DiscreetError, InvalidInput
+from discreet.tables.arrow import (
+    Arrow,
+    check_names,
+    chunk_of,
+    forms_of,
+    is_text,
+    number_form,
+    numbers,
+    single,
+)
+from discreet.tables.columns import Chunk, Columns, Form, Forms
+from discreet.tables.limits import UNREADABLE, check_unpacked
 
-# pyarrow's own types are not annotated.
-Arrow = Any
+# So many numbers are unpacked at once; a few megabytes. What a row has is in the footer.
+_NUMBERS_AT_ONCE = 2**20
+_ROWS_AT_ONCE = 2**16
 
-# Few enough that a batch of long lists fits in memory before their length is known.
-_ROWS_AT_ONCE = 2**10
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """One file as a table.
+
+    Attributes:
+        path: of the file.
+        name: its path relative to what was given.
+    """
+
+    path: Path
+    name: str
+    again: ClassVar[bool] = True
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self.path)
+
+    def forms(self, columns: Columns) -> Forms:
+        """Return what the columns hold; the footer tells how long lists are."""
+        with _opened(self.path) as file:
+            forms = forms_of(file.schema_arrow, columns, self.where)
+            return replace(
+                forms,
+                keys=_with_length(forms.keys, file, columns.keys[0]),
+                values=_with_length(forms.values, file, columns.values[0]),
+            )
+
+    def count(self, columns: Columns) -> int:  # noqa: ARG002 (all have as many)
+        """Return the number of rows in the footer. PRIVATE."""
+        with _opened(self.path) as file:
+            return int(file.metadata.num_rows)
+
+    def chunks(self, columns: Columns) -> Iterator[Chunk]:
+        """Yield all rows, a few megabytes at a time."""
+        with _opened(self.path) as file:
+            forms_of(file.schema_arrow, columns, self.where)
+            for batch in _batches(self.path, file, columns.all):
+                yield chunk_of(batch, columns, self.where)
 
 
 def read_columns(path: Path, names: list[str], *, named: bool) -> Array:
@@ -32,108 +84,104 @@ def read_columns(path: Path, names: list[str], *, named: bool) -> Array:
         names: its columns, in order.
         named: whether somebody asked for them by name; else a message says how to.
     """
+    hint = "" if named else f" (write {path.name}:COLUMN or {path.name}:ONE,TWO)"
+    with _opened(path) as file:
+        schema = file.schema_arrow
+        check_names(schema, names, str(path), hint=hint)
+        if len(names) == 1 and is_text(schema.field(names[0]).type):
+            return _read_texts(path, file, names[0])
+        number_form(schema, tuple(names), str(path))
+        return _read_numbers(path, file, names)
+
+
+def _read_texts(path: Path, file: Arrow, name: str) -> list[str]:
+    texts: list[str] = []
+    size = 0
+    for batch in _batches(path, file, [name]):
+        size += batch.nbytes
+        check_unpacked(path, size)
+        texts += single(batch, name, str(path)).tolist()
+    return texts
+
+
+def _read_numbers(path: Path, file: Arrow, names: list[str]) -> NDArray[Any]:
+    rows = file.metadata.num_rows
+    array: NDArray[Any] | None = None
+    start = 0
+    for batch in _batches(path, file, names):
+        part = numbers(batch, tuple(names), str(path))
+        if array is None:
+            check_unpacked(path, rows * part.shape[1] * part.itemsize)
+            array = np.empty((rows, part.shape[1]), part.dtype)
+        if part.shape[1] != array.shape[1]:
+            raise InvalidInput(f"Expected lists of one length in {path}.")
+        array[start : start + len(part)] = part
+        start += len(part)
+    if array is None:
+        raise InvalidInput(f"Expected {path} to have rows: else its width is unknown.")
+    return array
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Arrow]:
+    """Yield a file; what is wrong with it becomes a sentence."""
     try:
         with parquet.ParquetFile(path, memory_map=True) as file:
-            return _Columns(path, file, names, named=named).read()
-    except pa.ArrowException:  # its message may quote what is in the file
+            yield file
+    except DiscreetError:
+        raise
+    except PermissionError:
+        raise InvalidInput(f"Expected {path} to be readable: permission was denied.") from None
+    except (pa.ArrowException, *UNREADABLE):  # its message may quote what is in the file
         raise InvalidInput(f"Expected {path} to be a whole .parquet file.") from None
 
 
-class _Columns:
-    """Some columns of a file that is open."""
-
-    def __init__(self, path: Path, file: Arrow, names: list[str], *, named: bool) -> None:
-        known = file.schema_arrow.names
-        hint = "" if named else f" (write {path.name}:COLUMN or {path.name}:ONE,TWO)"
-        for name in names:
-            if known.count(name) != 1:
-                raise InvalidInput(
-                    f"Expected {path} to have one column {name!r}; it has: {listed(known)}{hint}."
-                )
-        self.path, self.file, self.names = path, file, names
-        self.rows = file.metadata.num_rows
-        self.types = [_plain(file.schema_arrow.field(name).type) for name in names]
-
-    def read(self) -> Array:
-        """Return the array, or the texts."""
-        if len(self.names) == 1 and _is_text(self.types[0]):
-            return self._texts()
-        nested = any(map(_is_nested, self.types))
-        if nested and len(self.names) > 1:
-            raise InvalidInput(f"Expected one column of lists in {self.path}, or many of numbers.")
-        kinds = [self.types[0].value_type] if nested else self.types
-        if not all(map(_is_number, kinds)):
-            raise InvalidInput(
-                f"Expected {', '.join(self.names)} in {self.path} to be numbers, or lists of them."
-            )
-        return self._numbers(np.result_type(*(kind.to_pandas_dtype() for kind in kinds)))
-
-    def _batches(self) -> Iterator[Any]:
-        """Yield a few rows at a time, if there are as many as the file says and none is missing."""
-        seen = 0
-        for batch in self.file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=self.names):
-            columns = [batch.column(name) for name in self.names]
-            if batch.num_columns != len(columns) or any(each.null_count for each in columns):
-                raise InvalidInput(f"Expected no missing value in the columns of {self.path}.")
-            seen += batch.num_rows
-            if seen > self.rows:
-                break
-            yield columns
-        if seen != self.rows:
-            raise InvalidInput(f"Expected {self.path} to have as many rows as it says.")
-
-    def _texts(self) -> list[str]:
-        texts: list[str] = []
-        size = 0
-        for [column] in self._batches():
-            plain = column.cast(pa.large_string())
-            size += plain.nbytes
-            check_unpacked(self.path, size)
-            texts += plain.to_pylist()
-        return texts
-
-    def _numbers(self, dtype: np.dtype[Any]) -> NDArray[Any]:
-        array: NDArray[Any] | None = None
-        start = 0
-        for columns in self._batches():
-            part = self._flat(columns[0]) if _is_nested(self.types[0]) else _stacked(columns)
-            if array is None:
-                check_unpacked(self.path, self.rows * part.shape[1] * dtype.itemsize)
-                array = np.empty((self.rows, part.shape[1]), dtype)
-            if part.shape[1] != array.shape[1]:
-                raise InvalidInput(f"Expected lists of one length in {self.path}.")
-            array[start : start + len(part)] = part
-            start += len(part)
-        if array is None:
-            raise InvalidInput(f"Expected {self.path} to have rows: else its width is unknown.")
-        return array
-
-    def _flat(self, column: Arrow) -> NDArray[Any]:
-        """Return lists of one length as the rows of an array."""
-        numbers = column.flatten()
-        width = len(numbers) // max(len(column), 1)
-        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
-        if numbers.null_count or np.any(lengths != width):
-            raise InvalidInput(f"Expected lists of one length, complete, in {self.path}.")
-        return np.asarray(numbers.to_numpy(zero_copy_only=False).reshape(len(column), width))
+def _batches(path: Path, file: Arrow, names: list[str]) -> Iterator[Arrow]:
+    """Yield some rows at a time, if there are as many as the file says."""
+    rows = file.metadata.num_rows
+    seen = 0
+    for batch in file.iter_batches(batch_size=_rows_at_once(file, names), columns=names):
+        if batch.num_columns != len(names):  # a name with a dot in it may be a path, too
+            raise InvalidInput(f"Expected {path} to have columns that can be told apart by name.")
+        seen += batch.num_rows
+        if seen > rows:
+            break
+        yield batch
+    if seen != rows:
+        raise InvalidInput(f"Expected {path} to have as many rows as it says.")
 
 
-def _stacked(columns: list[Any]) -> NDArray[Any]:
-    return np.stack([each.to_numpy(zero_copy_only=False) for each in columns], axis=1)
+def _rows_at_once(file: Arrow, names: list[str]) -> int:
+    """Return how many rows are a few megabytes, by the footer: lists may be of any length."""
+    width = 1.0
+    for rows, columns in _row_groups(file, names):
+        sizes = [max(each.num_values, each.total_uncompressed_size // 8) for each in columns]
+        width = max(width, sum(sizes) / rows)
+    return max(1, min(_ROWS_AT_ONCE, math.floor(_NUMBERS_AT_ONCE / width)))
 
 
-def _plain(kind: Arrow) -> Arrow:
-    """Return the type of what a dictionary (pandas: a categorical) stands for."""
-    return kind.value_type if types.is_dictionary(kind) else kind
+def _with_length(form: Form, file: Arrow, name: str) -> Form:
+    """Return a form with the length of lists that the footer implies, if it is one length."""
+    if form.width is not None:
+        return form
+    groups = [(rows, columns[0].num_values) for rows, columns in _row_groups(file, [name])]
+    lengths = {divmod(values, rows) for rows, values in groups}
+    if len(lengths) != 1:  # no rows, or lists that differ: whoever reads them will see
+        return form
+    ((length, rest),) = lengths
+    return form if rest else Form(form.kind, length)
 
 
-def _is_text(kind: Arrow) -> bool:
-    return bool(types.is_string(kind) or types.is_large_string(kind))
-
-
-def _is_nested(kind: Arrow) -> bool:
-    return bool(types.is_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _is_number(kind: Arrow) -> bool:
-    return any(test(kind) for test in (types.is_floating, types.is_integer, types.is_boolean))
+def _row_groups(file: Arrow, names: list[str]) -> Iterator[tuple[int, list[Arrow]]]:
+    """Yield the rows of each row group that has any, and what the footer says of some columns."""
+    metadata = file.metadata
+    paths = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
+    wanted = [
+        index
+        for index, path in enumerate(paths)
+        if any(path == name or path.startswith(f"{name}.") for name in names)
+    ]
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        if group.num_rows > 0:
+            yield group.num_rows, [group.column(index) for index in wanted]

@@ -1,0 +1,117 @@
+"""Records as a whole: rows of one record come together, however far apart they lie."""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from discreet._typing import Array, Integers
+from discreet.errors import InvalidInput
+from discreet.tables.chunks import joined
+from discreet.tables.columns import Chunk
+
+# What a pass keeps, as float64, and what is held of a stream that comes once.
+_BYTES_AT_ONCE = 2**28
+_BYTES_HELD = 2**30
+
+
+def bucket_of(groups: Array, buckets: int, key: bytes = b"") -> Integers:
+    """Return which bucket each row's record belongs to, from 0 on, shape (m,).
+
+    The same id has the same bucket in every file, width of type and machine: BLAKE2b of what it is
+    called. Whoever lacks the key cannot tell which.
+
+    Args:
+        groups: ids of records, shape (m,): whole numbers, texts or bytes.
+        buckets: how many there are.
+        key: at most 64 bytes; empty if anybody may know.
+    """
+    ids, of_row = _distinct(groups)
+    digests = b"".join(
+        hashlib.blake2b(_encoded(each), digest_size=8, key=key).digest() for each in ids
+    )
+    numbers = np.frombuffer(digests, dtype="<u8") % np.uint64(buckets)
+    return numbers.astype(np.int64)[of_row]
+
+
+def gathered(
+    open_chunks: Callable[[], Iterator[Chunk]], *, rows: int | None, row_bytes: int, again: bool
+) -> Iterator[Chunk]:
+    """Yield all rows, such that every record lies wholly in one chunk; at least one chunk.
+
+    Rows that can be read again are: once for every 256 MB of them. A pass keeps the records of one
+    bucket. Which one that is depends on the id alone, so no record can be in two, whatever the
+    source does between passes.
+
+    Args:
+        open_chunks: begins a pass over all rows.
+        rows: how many there are, if that is known; else they are counted.
+        row_bytes: of keys and values, as float64.
+        again: whether there can be more than one pass.
+    """
+    if not again:
+        yield _held(open_chunks())
+        return
+    if rows is None:
+        rows = sum(len(keys) for keys, _, _ in open_chunks())
+    buckets = max(1, math.ceil(rows * row_bytes / _BYTES_AT_ONCE))
+    for bucket in range(buckets):
+        kept: list[Chunk] = []
+        seen = 0
+        for chunk in open_chunks():
+            seen += len(chunk[0])
+            kept.append(_of_bucket(chunk, bucket, buckets))
+        if seen != rows:
+            raise InvalidInput("Expected the same rows whenever they are read: they have changed.")
+        whole = joined(kept)
+        del kept
+        if len(whole[0]) or bucket == 0:
+            yield whole
+
+
+def _of_bucket(chunk: Chunk, bucket: int, buckets: int) -> Chunk:
+    if buckets == 1:
+        return chunk
+    keys, values, groups = chunk
+    kept = bucket_of(groups, buckets) == bucket
+    return keys[kept], values[kept], None if groups is None else groups[kept]
+
+
+def _held(chunks: Iterator[Chunk]) -> Chunk:
+    """Return all rows of a stream that comes once, if they are not too many."""
+    kept: list[Chunk] = []
+    size = 0
+    for chunk in chunks:
+        size += chunk[0].nbytes + chunk[1].nbytes
+        if size > _BYTES_HELD:
+            raise InvalidInput(
+                "Expected a stream with groups to fit in 1 GiB, since its rows come once and a "
+                "record's rows belong together. Write it to Parquet files first: they can be read "
+                "again."
+            )
+        kept.append(chunk)
+    return joined(kept)
+
+
+def _distinct(groups: Array) -> tuple[list[Any], Integers]:
+    """Return every id once, as Python has it, and the place of each row's id among them."""
+    if isinstance(groups, np.ndarray) and groups.dtype != object:
+        ids, of_row = np.unique(groups, return_inverse=True)
+        return ids.tolist(), of_row
+    places: dict[Any, int] = {}
+    plain = (each.item() if isinstance(each, np.generic) else each for each in groups)
+    of_row = np.fromiter((places.setdefault(each, len(places)) for each in plain), np.int64)
+    return list(places), of_row
+
+
+def _encoded(record: object) -> bytes:
+    """Return bytes that no other id has, whatever its type."""
+    if type(record) is int:
+        return b"i%d" % record
+    if type(record) is str:
+        return b"s" + record.encode("utf-8", "surrogatepass")
+    if type(record) is bytes:
+        return b"b" + record
+    raise InvalidInput("Expected groups to be whole numbers, or texts, shape (n,).")

@@ -1,0 +1,164 @@
+"""Rows of tables, wherever they are: chunks of keys and values, and of whole records."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.tables.chunks import sized
+from discreet.tables.columns import Chunk, Columns, Form, Forms, Names, Part
+from discreet.tables.records import gathered
+from discreet.tables.sources import parts_of
+
+
+class Rows:
+    """Some columns of a table, or of many that are alike, in chunks of bounded size. PRIVATE.
+
+    Iterating yields (keys, values), or (keys, values, groups) with every record wholly in one
+    chunk: numpy arrays of shapes (m, d), (m, d_v) and (m,). With `labels`, those stand where values
+    would: shape (m,), numbers or texts. Floats keep their width. It can be iterated over again,
+    unless the source comes once (a reader, a generator).
+
+    Without groups a chunk has about 2^22 numbers. With them the source is read once for every
+    256 MB of rows (as float64), and a chunk has about so many; what comes once is held, up to
+    1 GiB.
+
+    Args:
+        source: a directory (read recursively, sorted), a pattern like "data/*.parquet", a file
+            (.parquet, .npz or .safetensors) or a list of them; or anything that speaks Arrow: a
+            table, a data frame of pandas or Polars, a relation of DuckDB, a dataset or reader of
+            pyarrow, or an iterable of such tables and batches.
+        keys: the column of lists, or columns of numbers: "embedding", "age,income" or
+            ["age", "income"].
+        values: likewise.
+        labels: the column of labels, instead of values.
+        groups: the column that says which record a row belongs to, whole numbers or texts.
+    """
+
+    def __init__(
+        self,
+        source: object,
+        *,
+        keys: Names,
+        values: Names | None = None,
+        labels: str | None = None,
+        groups: str | None = None,
+    ) -> None:
+        self._columns = Columns.of(keys, values, labels, groups)
+        self._tables = parts_of(source)
+
+    def __repr__(self) -> str:
+        return f"<Rows of {self.name}: private>"
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        if not self.by_record:
+            return ((keys, values) for keys, values, _ in self.chunks())
+        return self._records()
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield (keys, values, groups or None) in the order of the source, at least one chunk.
+
+        A record's rows lie where they lie: whoever bounds what a record adds must gather them.
+        """
+        return sized(self._alike())
+
+    def parts(self) -> list["Rows"]:
+        """Return one for each file, or fragment of a dataset; itself, if there is but one.
+
+        Those of files can be pickled: they hold paths and names, and nothing that was read.
+        """
+        return [self] if len(self._tables) == 1 else [self._part(each) for each in self._tables]
+
+    def check(self) -> None:
+        """Raise `InvalidInput` if a file or schema is not what was asked for, or unlike others."""
+        known: Forms | None = None
+        for table in self._tables:
+            known = self._met(known, table.forms(self._columns))
+
+    @property
+    def name(self) -> str:
+        """The public name of a part: its path relative to what was given. Of many, the first's."""
+        return self._tables[0].name
+
+    @property
+    def key_dim(self) -> int:
+        """The width of keys."""
+        return self._widths()[0]
+
+    @property
+    def value_dim(self) -> int:
+        """The width of values; 1 for labels."""
+        return self._widths()[1]
+
+    @property
+    def count(self) -> int | None:
+        """How many rows there are, if that is known without reading them. PRIVATE."""
+        counts = [table.count(self._columns) for table in self._tables]
+        return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
+    @property
+    def by_record(self) -> bool:
+        """Whether rows come with the record that they belong to."""
+        return self._columns.groups is not None
+
+    def _part(self, table: Part) -> "Rows":
+        part = object.__new__(Rows)
+        part._columns, part._tables = self._columns, [table]
+        return part
+
+    def _records(self) -> Iterator[Chunk]:
+        return gathered(
+            self.chunks,
+            rows=self.count,
+            row_bytes=8 * sum(self._widths()),
+            again=all(table.again for table in self._tables),
+        )
+
+    def _alike(self) -> Iterator[Chunk]:
+        """Yield all rows, if they can stand in one table."""
+        known: Forms | None = None
+        empty = True
+        for table in self._tables:
+            forms = table.forms(self._columns)
+            known = self._met(known, forms)
+            for chunk in table.chunks(self._columns):
+                if len(chunk[0]):
+                    known = self._met(known, forms.of_chunk(chunk))
+                    empty = False
+                    yield chunk
+        if empty and known is not None:
+            yield self._nothing(known)
+
+    def _met(self, known: Forms | None, met: Forms) -> Forms:
+        """Return what rows hold as far as it is known by now, if what was met fits to it."""
+        if known is None:
+            return met
+        known.check_fits(met, self._columns)
+        return met if None in (known.keys.width, known.values.width) else known
+
+    def _widths(self) -> tuple[int, int]:
+        known: Forms | None = None
+        for table in self._tables:
+            known = self._met(known, table.forms(self._columns))
+            if known.keys.width is not None and known.values.width is not None:
+                return known.keys.width, known.values.width
+        raise self._unknown()
+
+    def _nothing(self, forms: Forms) -> Chunk:
+        """Return a chunk without rows."""
+        if forms.keys.width is None or forms.values.width is None:
+            raise self._unknown()
+        values = np.empty((0, forms.values.width))
+        if self._columns.labels:
+            values = np.empty(0, _dtype(forms.values))
+        groups = None if forms.groups is None else np.empty(0, _dtype(forms.groups))
+        return np.empty((0, forms.keys.width)), values, groups
+
+    def _unknown(self) -> InvalidInput:
+        where = self._tables[0].where
+        return InvalidInput(f"Expected {where} to have rows: else its width is unknown.")
+
+
+def _dtype(form: Form) -> Any:  # noqa: ANN401
+    return str if form.kind == "texts" else np.int64

@@ -1,0 +1,274 @@
+"""Arrow's own tables, streams and datasets, and iterables of them. Needs the extra `parquet`."""
+
+import abc
+import itertools
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn
+
+import pyarrow as pa
+
+from discreet.errors import DiscreetError, InvalidInput
+from discreet.tables.arrow import Arrow, chunk_of, forms_of
+from discreet.tables.columns import Chunk, Columns, Forms, Part
+from discreet.tables.limits import UNREADABLE
+
+# Rows that become arrays at once, and that a dataset unpacks before the length of lists is known.
+_ROWS_AT_ONCE = 2**16
+_ROWS_UNPACKED = 2**13
+
+_ONCE = (
+    "Expected rows that can be read again, and a stream is read once. Give a table, or write "
+    "Parquet files and give those."
+)
+
+
+def arrow_parts(given: object) -> list[Part]:
+    """Return the tables that something of Arrow's stands for, at least one."""
+    from pyarrow import dataset
+
+    if isinstance(given, dataset.Dataset):
+        return _dataset_parts(given)
+    if _speaks_arrow(given):
+        return [_Once(_stream(given)) if isinstance(given, Iterator) else _Table(given)]
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
+        return [_Once(_chained(given)) if isinstance(given, Iterator) else _Tables(given)]
+    kind = type(given).__name__
+    hint = "; .collect() makes a table of it" if kind == "LazyFrame" else ""
+    raise InvalidInput(f"Expected files, or something that speaks Arrow, and it is a {kind}{hint}.")
+
+
+class _Readable(abc.ABC):
+    """What can be read as often as wanted."""
+
+    again: ClassVar[bool] = True
+    name: str
+    where: str
+
+    @abc.abstractmethod
+    def _batches(self, names: list[str]) -> Iterator[Arrow]:
+        """Yield record batches, with these columns or more, at least one."""
+
+    def forms(self, columns: Columns) -> Forms:
+        """Return what the columns hold; of lists, the first tells how long they are."""
+        with _sentences(self.where):
+            return _forms(_first(self._batches(columns.all)), columns, self.where)
+
+    def count(self, columns: Columns) -> int | None:  # noqa: ARG002 (all have as many)
+        """Return None: whoever knows how many rows there are says so."""
+        return None
+
+    def chunks(self, columns: Columns) -> Iterator[Chunk]:
+        """Yield all rows, some at a time."""
+        with _sentences(self.where):
+            yield from _chunks(self._batches(columns.all), columns, self.where)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Table(_Readable):
+    """A table, a data frame, or a relation that is asked again. PRIVATE."""
+
+    given: Arrow
+    name: str = "table"
+    where: str = "the table"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Rows are private and are never pickled; parts of files can be.")
+
+    def count(self, columns: Columns) -> int | None:  # noqa: ARG002
+        """Return the number of rows, if it is there already. PRIVATE."""
+        return _length(self.given)
+
+    def _batches(self, names: list[str]) -> Iterator[Arrow]:
+        given = self.given
+        if isinstance(given, pa.Table) and all(
+            given.schema.names.count(each) == 1 for each in names
+        ):
+            given = given.select(names)
+        return _stream(given)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Tables(_Readable):
+    """Several tables or batches. PRIVATE."""
+
+    given: Iterable[Arrow]
+    name: str = "tables"
+    where: str = "the tables"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Rows are private and are never pickled; parts of files can be.")
+
+    def count(self, columns: Columns) -> int | None:  # noqa: ARG002
+        """Return the number of rows, if it is there already. PRIVATE."""
+        if not isinstance(self.given, list | tuple):
+            return None
+        lengths = [_length(each) for each in self.given]
+        return None if None in lengths else sum(lengths)  # type: ignore[arg-type]
+
+    def _batches(self, names: list[str]) -> Iterator[Arrow]:  # noqa: ARG002
+        return _chained(self.given)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Dataset(_Readable):
+    """A dataset, or one file of it.
+
+    Attributes:
+        given: it.
+        name: of the file.
+        where: what messages call it.
+        schema: of the dataset, for a file: other columns than its own may come with it.
+    """
+
+    given: Arrow
+    name: str
+    where: str
+    schema: Arrow | None = None
+
+    def count(self, columns: Columns) -> int | None:  # noqa: ARG002
+        """Return the number of rows in the footer, if it has one. PRIVATE."""
+        with _sentences(self.where):
+            footer = getattr(self.given, "metadata", None)
+        return None if footer is None else int(footer.num_rows)
+
+    def _batches(self, names: list[str]) -> Iterator[Arrow]:
+        schema = self.given.schema if self.schema is None else self.schema
+        empty = schema.empty_table()
+        known = all(schema.names.count(name) == 1 for name in names)
+        options = {"batch_size": _ROWS_UNPACKED, "batch_readahead": 2, "fragment_readahead": 1}
+        if self.schema is not None:
+            options["schema"] = schema
+        if known:  # else whoever looks for a column will say what there is
+            yield from self.given.to_batches(columns=names, **options)
+        yield from empty.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
+
+
+class _Once:
+    """A stream that comes once. PRIVATE."""
+
+    again: ClassVar[bool] = False
+    name: ClassVar[str] = "stream"
+    where: ClassVar[str] = "the stream"
+
+    def __init__(self, batches: Iterator[Arrow]) -> None:
+        self._rest: Iterator[Arrow] | None = batches
+        self._begin: Arrow | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Rows are private and are never pickled; parts of files can be.")
+
+    def forms(self, columns: Columns) -> Forms:
+        """Return what the columns hold; the first batch is kept for later."""
+        if self._rest is None:
+            raise InvalidInput(_ONCE)
+        with _sentences(self.where):
+            if self._begin is None:
+                self._begin = _first(self._rest)
+            return _forms(self._begin, columns, self.where)
+
+    def count(self, columns: Columns) -> None:
+        """Return None: it has to be read."""
+
+    def chunks(self, columns: Columns) -> Iterator[Chunk]:
+        """Yield all rows, some at a time; once."""
+        if self._rest is None:
+            raise InvalidInput(_ONCE)
+        begin, rest = self._begin, self._rest
+        self._begin, self._rest = None, None
+        with _sentences(self.where):
+            batches = itertools.chain([] if begin is None else [begin], rest)
+            del begin
+            yield from _chunks(batches, columns, self.where)
+
+
+def _dataset_parts(dataset: Arrow) -> list[Part]:
+    """Return one part for each file, or one for all where there are none or some are filtered."""
+    with _sentences("the dataset"):
+        try:
+            fragments = list(dataset.get_fragments())
+        except ValueError:  # filtered or projected, which files by themselves are not
+            fragments = []
+    paths = [str(getattr(each, "path", "")) for each in fragments]
+    if not all(paths) or len(set(paths)) != len(paths) or not paths:
+        return [_Dataset(dataset, "dataset", "the dataset")]
+    root = os.path.commonpath([os.path.dirname(path) for path in paths])
+    return [
+        _Dataset(each, os.path.relpath(path, root), path, dataset.schema)
+        for each, path in zip(fragments, paths, strict=True)
+    ]
+
+
+def _forms(first: Arrow, columns: Columns, where: str) -> Forms:
+    forms = forms_of(first.schema, columns, where)
+    if first.num_rows == 0 or None not in (forms.keys.width, forms.values.width):
+        return forms
+    return forms.of_chunk(chunk_of(first.slice(0, 1), columns, where))
+
+
+def _first(batches: Iterator[Arrow]) -> Arrow:
+    """Return the first batch that has rows; else the last that has none."""
+    batch = None
+    for batch in batches:
+        if batch.num_rows:
+            break
+    if batch is None:
+        raise InvalidInput("Expected at least one table (it may have no rows).")
+    return batch
+
+
+def _chunks(batches: Iterator[Arrow], columns: Columns, where: str) -> Iterator[Chunk]:
+    known: Forms | None = None
+    for batch in batches:
+        forms = forms_of(batch.schema, columns, where)
+        known = known or forms
+        known.check_fits(forms, columns)
+        for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+            yield chunk_of(batch.slice(start, _ROWS_AT_ONCE), columns, where)
+
+
+def _stream(given: Arrow) -> Iterator[Arrow]:
+    """Yield the batches of something that speaks Arrow, at least one."""
+    if not hasattr(given, "__arrow_c_stream__"):
+        yield pa.record_batch(given)
+        return
+    reader = pa.RecordBatchReader.from_stream(given)
+    some = False
+    for batch in reader:
+        some = True
+        yield batch
+    if not some:
+        yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+
+
+def _chained(tables: Iterable[Arrow]) -> Iterator[Arrow]:
+    for table in tables:
+        if not _speaks_arrow(table):
+            kind = type(table).__name__
+            raise InvalidInput(f"Expected tables that speak Arrow, and there is a {kind}.")
+        yield from _stream(table)
+
+
+def _speaks_arrow(given: object) -> bool:
+    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
+
+
+def _length(table: Arrow) -> int | None:
+    """Return the number of rows of what is in memory; a relation of DuckDB would run for it."""
+    library = type(table).__module__.split(".")[0]
+    return len(table) if library in ("pyarrow", "pandas", "polars") else None
+
+
+@contextmanager
+def _sentences(where: str) -> Iterator[None]:
+    """Turn what readers raise into a sentence: their messages may quote what is in a table."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except (pa.ArrowException, *UNREADABLE) as error:
+        raise InvalidInput(
+            f"Expected {where} to be readable to the end, and there was a {type(error).__name__}."
+        ) from None
