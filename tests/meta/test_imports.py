@@ -19,6 +19,8 @@ HEAVY = (
     "matplotlib",
     "opendp",
     "pyarrow",
+    "dask",
+    "distributed",
 )
 
 # What rooms need that a plain installation does not have.
@@ -119,6 +121,7 @@ def test_the_top_level_offers_what_it_lists():
         "paper",
         "regression",
         "rounds",
+        "shards",
         "sklearn",
         "tables",
         "testing",

@@ -106,6 +106,7 @@ def test_the_core_is_light():
     extras = {
         "bench",
         "browser",
+        "dask",
         "dev",
         "diffusers",
         "docs",

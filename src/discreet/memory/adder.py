@@ -43,8 +43,15 @@ class Adder(Generic[AnyLayout_co]):
         whole: whether all chunks have been added completely, or not at all.
     """
 
-    def __init__(self, settings: Settings[AnyLayout_co]) -> None:
+    def __init__(self, settings: Settings[AnyLayout_co], *, threads: int | None = None) -> None:
+        """Begin with no rows.
+
+        Args:
+            settings: the public settings.
+            threads: the most to use; by default one for each processor.
+        """
         self.settings = settings
+        self._threads = thread_count() if threads is None else threads
         self.sums = zeros(settings)
         self.rows = 0
         self.whole = True
@@ -265,7 +272,7 @@ class Adder(Generic[AnyLayout_co]):
         exact = min(layout.exact_rows for layout in layouts)
         # Each thread holds products as large as the sums, twice while they are converted.
         largest = max(sum(map(math.prod, layout.shapes)) for layout in layouts)
-        threads = min(thread_count(), max(_PRODUCTS_AT_ONCE // largest, 1))
+        threads = min(self._threads, max(_PRODUCTS_AT_ONCE // largest, 1))
         chunk = max(min(_FEATURES_AT_ONCE // threads // width, exact), self._gram_rows, 1)
         return chunk, max(min(threads, -(-rows // chunk)), 1)
 

@@ -5,7 +5,7 @@ are divided among partials: any way of adding them up gives the same bits. What 
 that rows count twice: a partial knows the names of the shards that it holds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NoReturn
 
@@ -69,9 +69,31 @@ class Partial(Generic[AnyLayout_co]):
                 nothing else has.
             advance: told how many rows have been added, for a progress bar.
         """
-        name = _fresh_name() if shard is None else _checked_name(shard)
-        adder = Adder(settings)
-        adder.add(tables, groups=groups, advance=advance)
+        return cls.of_chunks([(tables, groups)], settings, shard=shard, advance=advance)
+
+    @classmethod
+    def of_chunks(
+        cls,
+        chunks: Iterable[tuple[Sequence[Table], object]],
+        settings: Settings[AnyLayout_co],
+        *,
+        shard: str | None = None,
+        threads: int | None = None,
+        advance: Advance = unseen,
+    ) -> "Partial[AnyLayout_co]":
+        """Return the sums over the rows of all chunks, read one after the other.
+
+        Args:
+            chunks: tables and groups, as for `of`; a record lies within one chunk.
+            settings: likewise.
+            shard: likewise.
+            threads: the most to use; by default one for each processor.
+            advance: likewise.
+        """
+        name = _fresh_name() if shard is None else checked_name(shard)
+        adder = Adder(settings, threads=threads)
+        for tables, groups in chunks:
+            adder.add(tables, groups=groups, advance=advance)
         return cls(settings, tuple(adder.sums), adder.rows, frozenset(adder.ids), frozenset([name]))
 
     def merge(self, other: "Partial[AnyLayout_co]") -> "Partial[AnyLayout_co]":
@@ -112,7 +134,8 @@ def _fresh_name() -> str:
     return SystemEntropy().words(2).tobytes().hex()
 
 
-def _checked_name(shard: str) -> str:
+def checked_name(shard: str) -> str:
+    """Return the name of a shard, if it is one."""
     if not isinstance(shard, str) or not shard.strip() or not shard.isprintable():
         _validate.reject("shard", "...", "a name that can be printed")
     return shard

@@ -21,10 +21,15 @@ Result = TypeVar("Result")
 _MOST = 8
 
 
-def thread_count() -> int:
-    """Return how many threads to use: one for each processor that this process may use."""
+def processor_count() -> int:
+    """Return how many processors this process may use."""
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(own or 1, _MOST)
+    return own or 1
+
+
+def thread_count() -> int:
+    """Return how many threads to use: one for each processor, as long as that helps."""
+    return min(processor_count(), _MOST)
 
 
 def share_out(

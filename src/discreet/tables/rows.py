@@ -1,6 +1,7 @@
 """Rows of tables, wherever they are: chunks of keys and values, and of whole records."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,11 @@ class Rows:
         """How many rows there are, if that is known without reading them. PRIVATE."""
         counts = [table.count(self._columns) for table in self._tables]
         return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
+    @property
+    def in_files(self) -> bool:
+        """Whether all rows are in files, which other processes can open, too."""
+        return all(isinstance(getattr(table, "path", None), Path) for table in self._tables)
 
     @property
     def by_record(self) -> bool:

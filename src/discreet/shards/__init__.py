@@ -1,0 +1,10 @@
+"""One memory from rows on many machines: sealed exact sums, merged, released once.
+
+`job` has the public settings and one key; `exchange` sends the rows of a record to one place,
+sealed. Whatever runs tasks can run these (`docs/howto/shards.md` shows it with Ray and Spark);
+`dask` does it with Dask.
+"""
+
+from discreet.shards.job import Job
+
+__all__ = ["Job"]

@@ -1,0 +1,323 @@
+"""One memory from many files, or from a Dask collection, on as many processes as there are.
+
+One task a file or partition makes sealed sums (`Job.partial`), a tree of tasks merges them, and
+this process releases. With groups, rows are shuffled first, sealed (`Job.scatter`, `Job.gather`),
+so that all of a record is added up in one place. Whatever Dask stores, sends or spills is public or
+sealed; only the key of the job travels with the tasks, and connections are encrypted where the
+cluster is ours. Needs the extra `dask`.
+"""
+
+import ipaddress
+import logging
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from discreet import _validate
+from discreet._warn import warn
+from discreet.errors import DiscreetError, InvalidInput, PrivacyLeakWarning
+from discreet.memory.layout import Layout
+from discreet.memory.memory import Memory
+from discreet.memory.options import BuildOptions, shows_options
+from discreet.memory.progress import progress_bar
+from discreet.memory.settings import Settings
+from discreet.memory.workers import processor_count
+from discreet.noise import Entropy
+from discreet.shards import exchange
+from discreet.shards.job import Job
+from discreet.tables import Rows
+
+try:
+    import dask
+    from distributed import Client, LocalCluster, as_completed
+except ImportError:
+    raise InvalidInput("Expected Dask for several workers: pip install 'discreet[dask]'.") from None
+
+# Sealed partials that one task merges.
+_MERGED_AT_ONCE = 8
+
+# Rows of one part of a shuffle take about so many bytes.
+_PART_BYTES = 2**26
+
+# A worker of ours keeps so many bytes of sealed data in memory; what is more goes to its disk.
+_KEPT_BYTES = 2**28
+
+
+@shows_options()
+def build(
+    source: object,
+    *,
+    keys: str | Sequence[str] | None = None,
+    values: str | Sequence[str] | None = None,
+    groups: str | None = None,
+    client: "Client | None" = None,
+    workers: int | None = None,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    **options: Unpack[BuildOptions],
+) -> Memory:
+    """Return the memory that `discreet.build` would make of all rows, to the bit.
+
+    (epsilon, delta)-differentially private as `discreet.build` is. Tasks that are retried, run
+    twice or die with their worker count once. Workers open the files by the paths that were given.
+
+    Args:
+        source: files, as for `discreet.tables.Rows`; a `Rows` itself; or a Dask collection whose
+            partitions are tables (`dask.dataframe`).
+        keys: columns of keys, as for `Rows`; left out if `source` is one.
+        values: columns of values, likewise.
+        groups: the column that names the record of each row; None if each row is its own.
+        client: of a running cluster; by default a cluster on this machine, which is closed again.
+        workers: processes of that cluster; by default one for each processor.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        **options: as for `discreet.build`.
+    """
+    rows = _rows(source, keys=keys, values=values, groups=groups)
+    with _cluster(client, workers, rows) as running:
+        return _build(running, rows, entropy=entropy, progress=progress, **options)
+
+
+def _build(
+    client: Client,
+    rows: "_Partitions",
+    *,
+    entropy: Entropy | None,
+    progress: bool,
+    **options: Unpack[BuildOptions],
+) -> Memory:
+    """Run all tasks, and release."""
+    key_dim, value_dim = rows.widths(client)
+    job = Job(key_dim=key_dim, value_dim=value_dim, by_record=rows.by_record, **options)
+    plan = _Plan.of(job, rows, parts=_part_count(job, rows, client))
+    with progress_bar("adding up rows", rows=len(plan.steps), show=progress) as advance:
+        root, *steps = client.compute([plan.root, *plan.steps])
+        for done in as_completed(steps):
+            if done.status == "error":
+                break  # the root has it, too
+            advance(1)
+            done.release()
+        del steps
+        return job.release([root.result()], expected=plan.names, entropy=entropy)
+
+
+@dataclass(frozen=True, eq=False)
+class _Partitions:
+    """Where the rows are: one file, or one partition of a Dask collection, for each task.
+
+    Attributes:
+        tables: a `Rows` of one file each, which a task opens; or Dask's own lazy tables.
+        names: of each, public.
+        columns: of a collection's tables, as `Rows` takes them; None for files.
+        by_record: whether rows come with the record that they belong to.
+        known_widths: of keys and values, if they are known.
+    """
+
+    tables: Sequence[Any]
+    names: Sequence[str]
+    columns: dict[str, Any] | None
+    by_record: bool
+    known_widths: tuple[int, int] | None
+
+    def widths(self, client: Client) -> tuple[int, int]:
+        """Return the widths of keys and values; of a collection, those of its first partition."""
+        if self.known_widths is not None:
+            return self.known_widths
+        first = dask.delayed(_widths, pure=False)(self.tables[0], self.columns)
+        widths: tuple[int, int] = client.compute(first).result()
+        return widths
+
+
+def _rows(source: object, **columns: Any) -> _Partitions:  # noqa: ANN401
+    """Return the partitions of what was given, checked as far as nothing has to be read."""
+    if hasattr(source, "to_delayed"):
+        tables = list(source.to_delayed())
+        names = [f"partition {number}" for number in range(len(tables))]
+        by_record = columns["groups"] is not None
+        return _Partitions(tables, names, columns, by_record, None)
+    if isinstance(source, Rows) and any(each is not None for each in columns.values()):
+        raise InvalidInput("Expected Rows without names: their columns have been named.")
+    rows = source if isinstance(source, Rows) else Rows(source, **columns)
+    rows.check()
+    if not rows.in_files:
+        raise InvalidInput(
+            "Expected files, or a Dask collection: rows in memory need no workers (discreet.build)."
+        )
+    parts = rows.parts()
+    names = [part.name for part in parts]
+    return _Partitions(parts, names, None, rows.by_record, (rows.key_dim, rows.value_dim))
+
+
+class _Key:
+    """The key of a job on its way to a worker. Does not print."""
+
+    def __init__(self, key: bytes) -> None:
+        self.bytes = key
+
+    def __repr__(self) -> str:
+        return "<key>"
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """All tasks of a job, none of them run.
+
+    Attributes:
+        root: makes the sealed sums over everything.
+        steps: the tasks that take long, for a progress bar.
+        names: of all shards that the root is made of.
+    """
+
+    root: Any
+    steps: Sequence[Any]
+    names: Sequence[str]
+
+    @classmethod
+    def of(cls, job: Job, rows: _Partitions, *, parts: int) -> "_Plan":
+        """Return the tasks for some partitions; with records, by way of so many parts."""
+        run = _Tasks(job)
+        if not rows.by_record:
+            sums = [
+                run(_partial, table, rows.columns, name)
+                for table, name in zip(rows.tables, rows.names, strict=True)
+            ]
+            return cls(run.merged(sums), sums, rows.names)
+        pieces = [
+            run(_scatter, table, rows.columns, name, parts, returns=parts)
+            for table, name in zip(rows.tables, rows.names, strict=True)
+        ]
+        sums = [
+            run(_gather, [each[part] for each in pieces], part, parts, rows.names)
+            for part in range(parts)
+        ]
+        names = [exchange.part_name(part, parts) for part in range(parts)]
+        return cls(run.merged(sums), [*pieces, *sums], names)
+
+
+class _Tasks:
+    """Makes tasks of one job. Its settings are public, and one task's result; its key is not."""
+
+    def __init__(self, job: Job) -> None:
+        settings, key = job.__getstate__()
+        self._settings = dask.delayed(_public, pure=False)(settings)
+        self._key = _Key(key)
+
+    def __call__(self, work: Callable[..., Any], *given: Any, returns: int | None = None) -> Any:  # noqa: ANN401
+        task = dask.delayed(_guarded, pure=False, nout=returns, traverse=True)
+        return task(work, self._settings, self._key, *given)
+
+    def merged(self, sums: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Return a tree of merges."""
+        level = list(sums)
+        while len(level) > 1:
+            level = [
+                self(_merge, level[start : start + _MERGED_AT_ONCE])
+                for start in range(0, len(level), _MERGED_AT_ONCE)
+            ]
+        return level[0]
+
+
+def _public(settings: Settings[Layout]) -> Settings[Layout]:
+    return settings
+
+
+def _guarded(work: Callable[..., Any], settings: Settings[Layout], key: _Key, *given: Any) -> Any:  # noqa: ANN401
+    """Do a task on a worker; what its log says of a failure names no private value."""
+    try:
+        return work(Job.copy_of(settings, key.bytes), *given)
+    except (DiscreetError, MemoryError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001 (whose message may quote anything)
+        raise DiscreetError(f"Expected a task to end well: {type(error).__name__}.") from None
+
+
+def _partial(job: Job, table: object, columns: dict[str, Any] | None, name: str) -> bytes:
+    return job.partial(_opened(table, columns), shard=name, threads=1)
+
+
+def _scatter(
+    job: Job, table: object, columns: dict[str, Any] | None, name: str, parts: int
+) -> list[bytes]:
+    return job.scatter(_opened(table, columns).chunks(), shard=name, parts=parts)
+
+
+def _gather(job: Job, pieces: list[bytes], part: int, parts: int, names: list[str]) -> bytes:
+    return job.gather(pieces, part=part, parts=parts, expected=names, threads=1)
+
+
+def _merge(job: Job, parts: list[bytes]) -> bytes:
+    return job.merge(parts)
+
+
+def _widths(table: object, columns: dict[str, Any] | None) -> tuple[int, int]:
+    rows = _opened(table, columns)
+    return rows.key_dim, rows.value_dim
+
+
+def _opened(table: object, columns: dict[str, Any] | None) -> Rows:
+    return table if isinstance(table, Rows) else Rows(table, **(columns or {}))
+
+
+def _part_count(job: Job, rows: _Partitions, client: Client) -> int:
+    """Return into how many parts records are divided: from public numbers only."""
+    hint, layout = job.settings.rows_hint, job.settings.layouts[0]
+    width = 8 * layout.head_count * (layout.kernel.dim + layout.value_width)
+    enough = len(rows.names) if hint is None else math.ceil(hint * width / _PART_BYTES)
+    return max(enough, 2 * len(client.nthreads()), 1)
+
+
+@contextmanager
+def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> Iterator[Client]:
+    """Yield a client of the cluster that was given, or of one on this machine, then closed."""
+    if client is not None:
+        _warn_if_anybody_listens(client)
+        yield client
+        return
+    count = _validate.whole(
+        "workers", processor_count() if workers is None else workers, at_least=1
+    )
+    limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // count
+    # What we make is sealed, and may go to disk; partitions of a collection are not.
+    kept = _KEPT_BYTES / limit if rows.columns is None else False
+    memory = {"target": kept, "spill": False, "pause": False, "terminate": False}
+    config = {f"distributed.worker.memory.{name}": at for name, at in memory.items()}
+    pages = {f"distributed.{each}.http.routes": [] for each in ("scheduler", "worker")}
+    with (
+        tempfile.TemporaryDirectory(prefix="discreet-") as folder,
+        dask.config.set(config | pages),
+        LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            memory_limit=limit,
+            security=True,  # encrypted, and nobody else can connect
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            local_directory=folder,
+        ) as cluster,
+        Client(cluster) as own,
+    ):
+        yield own
+
+
+def _warn_if_anybody_listens(client: Client) -> None:
+    """Warn if the key of a job would go over a network in the clear."""
+    scheme, _, rest = str(client.scheduler.address).partition("://")
+    host = rest.rpartition(":")[0].strip("[]")
+    if scheme != "tcp" or _is_this_machine(host):
+        return
+    warn(
+        "the connection to Dask's scheduler is not encrypted: whoever listens gets the key of this "
+        "job, and can read exact sums. Use TLS (distributed.Security).",
+        PrivacyLeakWarning,
+    )
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"

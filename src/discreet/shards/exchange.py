@@ -1,0 +1,212 @@
+"""All rows of a record in one place, without anybody on the way being able to read them.
+
+A record's influence is bounded as a whole, so its rows have to be added up together, and they may
+lie in any file. `scatter` divides the rows of a shard by a hash of their records, and seals each
+piece; `gather` opens the pieces of one part, from all shards. What can be read on the way is
+public: a hash of the settings, the shard's name, the part, and how long a piece is, which is padded
+by up to an eighth.
+"""
+
+import hashlib
+import io
+import json
+import struct
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import _validate
+from discreet._typing import Array
+from discreet.errors import InvalidInput
+from discreet.memory.envelope import Envelope
+from discreet.memory.rows import Table, names_of
+from discreet.tables.records import bucket_of
+
+Groups = NDArray[Any] | list[Any]
+Chunk = tuple[Array, Array, Array]
+
+_PIECE = Envelope(
+    b"discreet-rows-1\n",
+    "a sealed piece of rows",
+    frozenset(["settings", "shard", "part", "parts"]),
+)
+_LENGTHS = struct.Struct("<3q")
+_LEAST = 2**12
+
+
+def part_name(part: int, parts: int) -> str:
+    """Return the name that the sums over one part's records have, as a shard."""
+    return f"records {part + 1} of {parts}"
+
+
+def scatter(
+    chunks: Iterable[Chunk], *, shard: str, parts: int, digest: str, key: bytes
+) -> list[bytes]:
+    """Return the rows of a shard, divided by record and sealed: one piece for each part.
+
+    Args:
+        chunks: keys (*heads, n, d), values (*heads, n, d_v) and groups (n,).
+        shard: the shard's name.
+        parts: how many pieces.
+        digest: of the public settings.
+        key: of the job.
+    """
+    pieces: list[list[tuple[NDArray[Any], NDArray[Any], Groups]]] = [[] for _ in range(parts)]
+    for keys, values, groups in chunks:
+        if groups is None:
+            raise InvalidInput("Expected groups with every chunk: the unit is a record.")
+        table, names = Table(keys, values), names_of(groups)
+        if len(names) != table.rows:
+            raise InvalidInput("Expected groups to name one record for each row.")
+        of_row = bucket_of(names, parts, key=_bucket_key(key))
+        order = np.argsort(of_row, kind="stable")
+        ends = np.searchsorted(of_row[order], np.arange(parts + 1))
+        for part in range(parts):
+            index = order[ends[part] : ends[part + 1]]
+            pieces[part].append((*_taken(table, index), _picked(names, index)))
+    if not pieces[0]:
+        raise InvalidInput("Expected at least one chunk of rows (it may have none).")
+    return [
+        _PIECE.seal(
+            {"settings": digest, "shard": shard, "part": part, "parts": parts},
+            _contents(*_joined(piece)),
+            key,
+        )
+        for part, piece in enumerate(pieces)
+    ]
+
+
+def gather(
+    pieces: Iterable[bytes],
+    *,
+    part: int,
+    parts: int,
+    expected: Collection[str],
+    digest: str,
+    key: bytes,
+) -> tuple[NDArray[Any], NDArray[Any], Groups]:
+    """Return keys, values and groups of all records of one part.
+
+    Args:
+        pieces: of this part, one from every shard.
+        part: from 0 on.
+        parts: how many there are.
+        expected: the names of all shards.
+        digest: of the public settings.
+        key: of the job.
+    """
+    parts = _validate.whole("parts", parts, at_least=1)
+    part = _validate.whole("part", part, at_least=0, at_most=parts - 1)
+    found: list[tuple[NDArray[Any], NDArray[Any], Groups]] = []
+    shards: set[str] = set()
+    for data in pieces:
+        header, contents = _PIECE.unseal(data, key, digest)
+        if (header["part"], header["parts"]) != (part, parts):
+            raise InvalidInput(f"Expected pieces of part {part} of {parts}, and one is another's.")
+        if header["shard"] in shards:
+            raise InvalidInput("Expected one piece from each shard: rows would count twice.")
+        shards.add(header["shard"])
+        found.append(_restored(contents))
+    if shards != set(expected) or not found:
+        raise InvalidInput("Expected a piece from every shard, and from no other.")
+    return _joined(found)
+
+
+def _bucket_key(key: bytes) -> bytes:
+    """Return a key for the division into parts that says nothing of the one it is made from."""
+    return hashlib.blake2b(b"discreet records", key=key, digest_size=32).digest()
+
+
+def _taken(table: Table, index: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return copies of some rows, in the precision that they have."""
+    keys, values = (np.asarray(_numpy(each)[..., index, :]) for each in (table.keys, table.values))
+    return keys, values
+
+
+def _numpy(array: Array) -> Array:
+    """Return what numpy can index: a torch tensor as an array, all else as it is."""
+    return array.detach().cpu().numpy() if hasattr(array, "detach") else array
+
+
+def _picked(names: Groups, index: NDArray[Any]) -> Groups:
+    return names[index] if isinstance(names, np.ndarray) else [names[i] for i in index]
+
+
+def _joined(
+    pieces: list[tuple[NDArray[Any], NDArray[Any], Groups]],
+) -> tuple[NDArray[Any], NDArray[Any], Groups]:
+    keys, values, groups = zip(*pieces, strict=True)
+    widths = {(array.shape[:-2], array.shape[-1]) for array in keys}
+    if len(widths) > 1 or len({array.shape[-1] for array in values}) > 1:
+        raise InvalidInput("Expected keys and values of one width in all shards.")
+    return (
+        np.concatenate(keys, axis=-2),
+        np.concatenate(values, axis=-2),
+        _joined_groups([each for each in groups if len(each)]),
+    )
+
+
+def _joined_groups(groups: list[Groups]) -> Groups:
+    """Return all ids: an array where all are arrays of one kind, or Python's own objects.
+
+    Arrays of different kinds do not mix: numpy would make floats of signed and unsigned numbers.
+    """
+    arrays = [each for each in groups if isinstance(each, np.ndarray)]
+    if len(arrays) == len(groups) and len({each.dtype.kind for each in arrays}) == 1:
+        return np.concatenate(arrays)
+    return [
+        name
+        for each in groups
+        for name in (each.tolist() if isinstance(each, np.ndarray) else each)
+    ]
+
+
+def _contents(keys: NDArray[Any], values: NDArray[Any], groups: Groups) -> list[bytes]:
+    """Return what is encrypted: three lengths, keys, values, groups, and padding."""
+    parts = [_saved(keys), _saved(values), _saved_groups(groups)]
+    lengths = [len(part) for part in parts]
+    size = _LENGTHS.size + sum(lengths)
+    return [_LENGTHS.pack(*lengths), *parts, bytes(_padded(size) - size)]
+
+
+def _restored(contents: memoryview) -> tuple[NDArray[Any], NDArray[Any], Groups]:
+    lengths = _LENGTHS.unpack(contents[: _LENGTHS.size])
+    ends = np.cumsum([_LENGTHS.size, *lengths])
+    keys, values, groups = (contents[ends[i] : ends[i + 1]] for i in range(3))
+    return _loaded(keys), _loaded(values), _loaded_groups(groups)
+
+
+def _padded(size: int) -> int:
+    """Return a length that tells three binary digits of the true one, and its magnitude."""
+    size = max(size, _LEAST)
+    step = 1 << max(size.bit_length() - 4, 0)
+    return -(-size // step) * step
+
+
+def _saved(array: NDArray[Any]) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def _loaded(data: memoryview) -> NDArray[Any]:
+    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    return array
+
+
+def _saved_groups(groups: Groups) -> bytes:
+    if isinstance(groups, np.ndarray):
+        return b"a" + _saved(groups)
+    raw = any(isinstance(each, bytes) for each in groups)
+    ids = [each.hex() for each in groups] if raw else groups
+    return (b"b" if raw else b"j") + json.dumps(ids).encode()  # as ASCII: a text may be no UTF-8
+
+
+def _loaded_groups(data: memoryview) -> Groups:
+    kind, rest = bytes(data[:1]), data[1:]
+    if kind == b"a":
+        return _loaded(rest)
+    ids: list[Any] = json.loads(bytes(rest))
+    return [bytes.fromhex(each) for each in ids] if kind == b"b" else ids

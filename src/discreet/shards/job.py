@@ -1,0 +1,262 @@
+"""Public settings and one key: rows are added up anywhere, and released in one place, once."""
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Self, Unpack
+
+from discreet import _validate
+from discreet._typing import Array
+from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.memory.collector import tables_of
+from discreet.memory.envelope import new_key
+from discreet.memory.layout import Layout
+from discreet.memory.memory import Memory
+from discreet.memory.options import BuildOptions, Options, shows_options
+from discreet.memory.partial import Partial, checked_name
+from discreet.memory.release import release
+from discreet.memory.settings import Settings, Shape, Unit, settle
+from discreet.noise import Entropy
+from discreet.privacy import rounded_up
+from discreet.shards import exchange
+
+# Keys and values of one shard; or chunks of them, with or without the record of each row.
+ShardRows = tuple[Array, Array] | Iterable[Sequence[Array]]
+
+_RELEASED = "its privacy budget is spent, and a second release would spend it again"
+_COPY = "this is a copy, for workers; the job itself releases, in the process that made it"
+
+
+@shows_options()
+class Job:
+    """One release of rows that lie in many places, under one (epsilon, delta).
+
+    The options are those of `build`. Each shard of the rows has a name and becomes sealed bytes
+    (`partial`), anywhere; `release` takes them all, and adds the noise, once::
+
+        job = Job(key_dim=64, value_dim=10, epsilon=1.0, delta=1e-6, rows_hint=1_000_000)
+        parts = [job.partial((keys, values), shard=name) for name, keys, values in shards]
+        memory = job.release(parts, expected=names)
+
+    A job can be pickled, so that it travels to workers. Whoever has it, or a copy, has its key, and
+    can read the exact sums of all shards: let it travel over encrypted connections only. What it
+    seals can be stored and sent anywhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        key_dim: int,
+        value_dim: int,
+        heads: tuple[int, ...] = (),
+        by_record: bool = False,
+        **options: Unpack[BuildOptions],
+    ) -> None:
+        """Settle everything that is public, and make a key.
+
+        Args:
+            key_dim: width of keys.
+            value_dim: width of values.
+            heads: leading axes of keys and values; () for one head.
+            by_record: whether records of many rows are protected: then rows come with groups.
+            **options: see `discreet.memory.Options`. epsilon and delta are required; without a
+                `scale`, so is `rows_hint`.
+        """
+        chosen = Options(**options)
+        shape = Shape(heads=tuple(heads), key_dim=key_dim, value_dim=value_dim)
+        unit = Unit.RECORD if by_record else Unit.ROW
+        self._settings = settle([shape], chosen, unit=unit)
+        self._key = new_key()
+        self._closed: str | None = None
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        chosen.warn_if_nobody_is_protected()
+
+    @classmethod
+    def copy_of(cls, settings: Settings[Layout], key: bytes) -> Self:
+        """Return what a worker needs: a job that adds up and merges, and releases nothing."""
+        copy = cls.__new__(cls)
+        copy.__setstate__((settings, key))
+        return copy
+
+    def __getstate__(self) -> tuple[Settings[Layout], bytes]:
+        return self._settings, self._key
+
+    def __setstate__(self, state: tuple[Settings[Layout], bytes]) -> None:
+        self._settings, self._key = state
+        self._closed = _COPY
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        epsilon = rounded_up(self._settings.privacy.epsilon)
+        return f"<Job: ε = {epsilon}, unit {self._settings.unit}, with a key>"
+
+    @property
+    def settings(self) -> Settings[Layout]:
+        """The public settings."""
+        return self._settings
+
+    @property
+    def by_record(self) -> bool:
+        """Whether records of many rows are protected."""
+        return self._settings.unit is Unit.RECORD
+
+    def partial(
+        self, rows: ShardRows, *, shard: str, groups: Array = None, threads: int | None = None
+    ) -> bytes:
+        """Return the exact sums over the rows of one shard, sealed.
+
+        Args:
+            rows: keys (*heads, n, d) and values (*heads, n, d_v); or an iterable of chunks (keys,
+                values) or (keys, values, groups), such as `discreet.tables.Rows`.
+            shard: a public name for these rows. However often they are added up, by tasks that
+                were retried or run twice: under one name they count once.
+            groups: the record of each row, shape (n,), if the unit is a record. A record lies in
+                one shard, and within one chunk of it.
+            threads: the most to use; by default one for each processor.
+        """
+        chunks = (
+            (tables_of([(keys, values)]), of_row) for keys, values, of_row in _chunks(rows, groups)
+        )
+        sums = Partial.of_chunks(chunks, self._settings, shard=shard, threads=threads)
+        return sums.seal(self._key)
+
+    def merge(self, parts: Iterable[bytes]) -> bytes:
+        """Return the sums of several sealed partials, sealed. In any order, the same bits."""
+        return self._merged(parts).seal(self._key)
+
+    def scatter(
+        self, rows: ShardRows, *, shard: str, parts: int, groups: Array = None
+    ) -> list[bytes]:
+        """Return the rows of one shard, sealed, divided by record: the first half of a shuffle.
+
+        Args:
+            rows: as for `partial`; a record may lie in any number of chunks and shards.
+            shard: a public name for these rows.
+            parts: by so many; a record is in the same part everywhere.
+            groups: the record of each row, shape (n,).
+        """
+        self._check_records()
+        return exchange.scatter(
+            _chunks(rows, groups),
+            shard=checked_name(shard),
+            parts=_validate.whole("parts", parts, at_least=1),
+            digest=self._settings.digest,
+            key=self._key,
+        )
+
+    def gather(
+        self,
+        pieces: Iterable[bytes],
+        *,
+        part: int,
+        parts: int,
+        expected: Iterable[str],
+        threads: int | None = None,
+    ) -> bytes:
+        """Return the exact sums over all records of one part, sealed: the second half of a shuffle.
+
+        The shard's name is `exchange.part_name(part, parts)`.
+
+        Args:
+            pieces: what `scatter` made of every shard for this part.
+            part: from 0 on.
+            parts: how many there are.
+            expected: the names of all shards.
+            threads: the most to use; by default one for each processor.
+        """
+        self._check_records()
+        keys, values, groups = exchange.gather(
+            pieces,
+            part=part,
+            parts=parts,
+            expected=_names(expected),
+            digest=self._settings.digest,
+            key=self._key,
+        )
+        name = exchange.part_name(part, parts)
+        return self.partial((keys, values), shard=name, groups=groups, threads=threads)
+
+    def release(
+        self, parts: Iterable[bytes], *, expected: Iterable[str], entropy: Entropy | None = None
+    ) -> Memory:
+        """Merge all shards, add the noise, and return the memory. Once.
+
+        A shard that is missing, repeated, of another job or altered is refused: then nothing is
+        released and nothing spent, and the job can go on.
+
+        Args:
+            parts: sealed partials, merged or not, in any order.
+            expected: the names of all shards, each once.
+            entropy: where the noise comes from; by default the operating system.
+
+        Raises:
+            InvalidInput: a shard is missing, too many, or there twice.
+            CorruptRelease: sealed bytes were altered, or are of another job.
+            BudgetExceeded: it was released before, or is a copy.
+        """
+        if entropy is not None:
+            _validate.instance("entropy", entropy, Entropy)
+        names = _names(expected)
+        with self._lock:
+            self._check_open()
+            total = self._merged(parts)
+            _check_shards(total.shards, names)
+            self._closed = _RELEASED
+        [released] = release(total, entropy=entropy)
+        return Memory(released)
+
+    def _merged(self, parts: Iterable[bytes]) -> Partial[Layout]:
+        total = Partial.empty(self._settings)
+        if isinstance(parts, bytes | str) or not isinstance(parts, Iterable):
+            _validate.reject_argument("parts", parts, "an iterable of sealed bytes")
+        for data in parts:
+            total = total.merge(Partial.unseal(data, self._key, self._settings))
+        return total
+
+    def _check_records(self) -> None:
+        if not self.by_record:
+            raise InvalidInput("Expected a job with by_record=True: rows alone need no shuffle.")
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise BudgetExceeded(f"Expected a job that can be released: {self._closed}.")
+        if os.getpid() != self._process:
+            raise BudgetExceeded(f"Expected a job that can be released: {_COPY}.")
+
+
+def _chunks(rows: ShardRows, groups: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield keys, values and groups (None without) of a shard, chunk by chunk."""
+    if isinstance(rows, tuple) and len(rows) == 2:
+        yield rows[0], rows[1], groups
+        return
+    if groups is not None:
+        raise InvalidInput("Expected groups to come with the chunks: (keys, values, groups).")
+    if not isinstance(rows, Iterable) or hasattr(rows, "__array__"):
+        raise InvalidInput("Expected rows to be (keys, values), or an iterable of such chunks.")
+    for chunk in rows:
+        if not isinstance(chunk, tuple) or len(chunk) not in {2, 3}:
+            raise InvalidInput("Expected chunks to be (keys, values) or (keys, values, groups).")
+        yield chunk[0], chunk[1], chunk[2] if len(chunk) == 3 else None
+
+
+def _names(expected: Iterable[str]) -> frozenset[str]:
+    """Return the names of all shards, if each is there once."""
+    if isinstance(expected, str | bytes) or not isinstance(expected, Iterable):
+        _validate.reject_argument("expected", expected, "the names of all shards")
+    names = [checked_name(name) for name in expected]
+    if len(set(names)) != len(names):
+        raise InvalidInput("Expected the names of shards to differ from each other.")
+    return frozenset(names)
+
+
+def _check_shards(found: frozenset[str], expected: frozenset[str]) -> None:
+    """Raise `InvalidInput` unless all shards are there, and no other."""
+    for names, what in ((expected - found, "missing"), (found - expected, "not expected")):
+        if names:
+            some = ", ".join(repr(name) for name in sorted(names)[:3])
+            more = ", ..." if len(names) > 3 else ""
+            raise InvalidInput(
+                f"Expected the shards that were named, each once; {what}: {some}{more}."
+            )

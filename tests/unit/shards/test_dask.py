@@ -1,0 +1,275 @@
+"""Dask as it runs: real workers, real files."""
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from data import unit_rows
+
+dask = pytest.importorskip("dask", reason="needs the extra `dask`")
+pytest.importorskip("pyarrow", reason="needs the extra `dask`")
+
+import pyarrow as pa
+from distributed import Client, LocalCluster
+from pyarrow import parquet
+
+import discreet
+from discreet.memory import Partial, Table
+from discreet.shards import Job
+from discreet.shards import dask as shards
+from discreet.tables import Rows
+from discreet.testing import Silent
+
+ROWS, FILES = 600, 6
+KEYS, VALUES = unit_rows(ROWS, 4), unit_rows(ROWS, 2, seed=1)
+PEOPLE = np.arange(ROWS) * 7 % 90
+PLAIN = {"epsilon": 1.0, "delta": 1e-6, "scale": 1.0, "rows_hint": 600}
+OPTIONS = {**PLAIN, "group_rows": 2.0}
+COLUMNS = {"keys": "key", "values": "one,two"}
+
+# A row that can be recognised, in whatever form it is written.
+PLANTED = np.array([0.4375, -0.21875, 0.328125, 0.109375])
+
+
+def write(folder, *, keys=KEYS, values=VALUES):
+    folder.mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(ROWS), FILES)):
+        columns = {"key": list(keys[rows]), "one": values[rows, 0], "two": values[rows, 1]}
+        table = pa.table({**columns, "person": [f"person {each}" for each in PEOPLE[rows]]})
+        parquet.write_table(table, folder / f"part-{number}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("shards") / "data")
+
+
+@pytest.fixture(scope="module")
+def spill(tmp_path_factory):
+    return tmp_path_factory.mktemp("spill")
+
+
+@pytest.fixture(scope="module")
+def client(spill):
+    """Two workers that spill whatever they hold."""
+    with (
+        dask.config.set(
+            {
+                "distributed.worker.memory.target": 1e-6,
+                "distributed.worker.memory.spill": False,
+                "distributed.worker.memory.pause": False,
+                "distributed.worker.memory.terminate": False,
+            }
+        ),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            security=True,
+            dashboard_address="127.0.0.1:0",
+            local_directory=str(spill),
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as own,
+    ):
+        yield own
+
+
+def built(*, groups=None, keys=KEYS):
+    options = {
+        name: at for name, at in OPTIONS.items() if groups is not None or name != "group_rows"
+    }
+    return discreet.build(keys, VALUES, groups=groups, entropy=Silent(), **options).released.state
+
+
+def distributed(source, *, groups=None, **more):
+    options = {
+        name: at for name, at in OPTIONS.items() if groups is not None or name != "group_rows"
+    }
+    memory = shards.build(source, **COLUMNS, groups=groups, entropy=Silent(), **options, **more)
+    return memory.released.state
+
+
+def test_files_give_the_bits_of_one_build(data, client):
+    assert np.array_equal(distributed(data, client=client), built())
+
+
+def test_records_give_the_bits_of_one_build(data, client):
+    got = distributed(data, client=client, groups="person")
+    assert np.array_equal(got, built(groups=PEOPLE))
+
+
+def test_rows_that_are_named_already(data, client):
+    rows = Rows(data, **COLUMNS, groups="person")
+    memory = shards.build(rows, client=client, entropy=Silent(), **OPTIONS)
+    assert np.array_equal(memory.released.state, built(groups=PEOPLE))
+    with pytest.raises(discreet.InvalidInput, match="named"):
+        shards.build(rows, keys="key", client=client, **OPTIONS)
+
+
+class Watch:
+    """Reads every file below a folder, again and again, while a block runs."""
+
+    def __init__(self, folder):
+        self.folder, self.seen, self.files = folder, b"", 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self):
+        found = set()
+        while not self._stop.is_set():
+            for path in self.folder.rglob("*"):
+                try:
+                    found.add(path.read_bytes())
+                except OSError:  # gone, or a folder
+                    continue
+            time.sleep(0.002)
+        self.seen, self.files = b"\n".join(found), len(found)
+
+
+@pytest.mark.parametrize("groups", [None, "person"])
+def test_nothing_that_dask_keeps_can_be_read(  # noqa: PLR0917
+    tmp_path, client, spill, groups, capfd, monkeypatch
+):
+    keys = KEYS.copy()
+    keys[::100] = PLANTED
+    folder = write(tmp_path / "data", keys=keys)
+    key = bytes(range(100, 132))
+    monkeypatch.setattr("discreet.shards.job.new_key", lambda: key)
+    with Watch(spill) as watch:
+        distributed(folder, client=client, groups=groups)
+    assert b"discreet-partial-1" in watch.seen  # it did spill
+    written = watch.seen + "".join(capfd.readouterr()).encode()
+    needles = [PLANTED.tobytes(), PLANTED.astype(np.float32).tobytes(), key, b"person 7"]
+    needles += [repr(float(PLANTED[0])).encode(), *exact_sums(keys)]
+    assert [needle for needle in needles if needle in written] == []
+
+
+def exact_sums(keys):
+    """Return the beginning of what each file adds up to, as the machine has it."""
+    job = Job(key_dim=4, value_dim=2, **PLAIN)
+    for rows in np.array_split(np.arange(ROWS), FILES):
+        sums = Partial.of([Table(keys[rows], VALUES[rows])], job.settings).sums
+        yield sums[0].tobytes()[:24]
+
+
+def test_the_watch_would_have_seen_it(client, spill):
+    with Watch(spill) as watch:
+        held = client.submit(lambda: PLANTED.tobytes() * 1000, pure=False)
+        held.result()
+        time.sleep(0.3)
+    assert PLANTED.tobytes() in watch.seen
+
+
+@pytest.mark.parametrize("wrong", ["nan", "corrupt", "column"])
+def test_what_a_worker_finds_wrong_is_one_sentence_here(tmp_path, client, wrong):
+    keys = np.where(np.arange(ROWS)[:, None] == 333, np.nan, KEYS) if wrong == "nan" else KEYS
+    folder = write(tmp_path / "data", keys=keys)
+    columns = COLUMNS
+    if wrong == "corrupt":
+        path = folder / "part-3.parquet"
+        data = path.read_bytes()
+        path.write_bytes(data[:4] + bytes(100) + data[104:])  # its end is whole
+    if wrong == "column":
+        columns = {"keys": "key", "values": "three"}
+    with pytest.raises(discreet.InvalidInput) as error:
+        shards.build(folder, **columns, client=client, **PLAIN)
+    assert "Expected" in str(error.value)
+
+
+def test_rows_in_memory_need_no_workers(client):
+    table = pa.table({"key": list(KEYS), "one": VALUES[:, 0], "two": VALUES[:, 1]})
+    with pytest.raises(discreet.InvalidInput, match="files"):
+        distributed(table, client=client)
+
+
+def test_a_connection_that_others_can_read_is_warned_of(monkeypatch):
+    class Scheduler:
+        address = "tcp://192.0.2.7:8786"
+
+    class Elsewhere:
+        scheduler = Scheduler()
+
+    with pytest.warns(discreet.PrivacyLeakWarning, match="not encrypted"):
+        shards._warn_if_anybody_listens(Elsewhere())
+    for address in ("tls://192.0.2.7:8786", "tcp://127.0.0.1:1", "tcp://[::1]:1", "inproc://a/1"):
+        Scheduler.address = address
+        shards._warn_if_anybody_listens(Elsewhere())
+
+
+def test_a_cluster_of_its_own(data):
+    assert np.array_equal(distributed(data, workers=1), built())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [None, "person"])
+def test_a_worker_that_is_killed_in_the_middle_changes_nothing(tmp_path, groups):
+    keys = np.tile(KEYS, (100, 1))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    people = np.tile(PEOPLE, 100)
+    values = np.tile(VALUES, (100, 1))
+    for number, rows in enumerate(np.array_split(np.arange(len(keys)), 40)):
+        columns = {"key": list(keys[rows]), "one": values[rows, 0], "two": values[rows, 1]}
+        table = pa.table({**columns, "person": people[rows]})
+        parquet.write_table(table, folder / f"{number:02d}.parquet")
+    killed = []
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            security=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as own,
+    ):
+        pids = list(own.run(os.getpid).values())
+
+        def kill():
+            time.sleep(1.0)
+            os.kill(pids[0], signal.SIGKILL)
+            killed.append(pids[0])
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        memory = shards.build(
+            folder,
+            **COLUMNS,
+            groups=groups,
+            client=own,
+            entropy=Silent(),
+            epsilon=1.0,
+            delta=1e-6,
+            scale=1.0,
+            kernel="fourier",
+            rows_hint=60_000,
+        )
+        still_running = thread.is_alive()
+        thread.join()
+    assert killed
+    assert not still_running  # it was killed while rows were added up
+    whole = discreet.build(
+        keys,
+        values,
+        groups=None if groups is None else people,
+        entropy=Silent(),
+        epsilon=1.0,
+        delta=1e-6,
+        scale=1.0,
+        kernel="fourier",
+        rows_hint=60_000,
+    )
+    assert np.array_equal(memory.released.state, whole.released.state)

@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+from data import unit_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet import CorruptRelease, InvalidInput
+from discreet.shards import Job, exchange
+from discreet.testing import Silent
+
+ROWS = 48
+KEYS, VALUES = unit_rows(ROWS, 3), unit_rows(ROWS, 2, seed=1)
+OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "scale": 1.0, "group_rows": 2.0}
+NAMES = ["a", "b", "c"]
+
+IDS = {
+    "numbers": np.array,
+    "small numbers": lambda ids: np.array(ids, dtype=np.uint8),
+    "Python's numbers": lambda ids: [10**30 + each for each in ids],
+    "texts": lambda ids: [f"é{each}" for each in ids],
+    "fixed texts": lambda ids: np.array([f"p{each}" for each in ids]),
+    "half a character": lambda ids: [f"\ud800{each}" for each in ids],
+    "bytes": lambda ids: [b"\xff%d" % each for each in ids],
+}
+
+
+def job():
+    return Job(key_dim=3, value_dim=2, by_record=True, **OPTIONS)
+
+
+def scattered(one, owner, groups, parts):
+    """Return the pieces of each shard; `owner` says which shard a row is in."""
+    made = []
+    for number, name in enumerate(NAMES):
+        index = np.flatnonzero(owner == number)
+        some = groups[index] if isinstance(groups, np.ndarray) else [groups[i] for i in index]
+        rows = (KEYS[index], VALUES[index])
+        made.append(one.scatter(rows, shard=name, parts=parts, groups=some))
+    return made
+
+
+def gathered(one, pieces, parts):
+    return [
+        one.gather([each[part] for each in pieces], part=part, parts=parts, expected=NAMES)
+        for part in range(parts)
+    ]
+
+
+def names(parts):
+    return [exchange.part_name(part, parts) for part in range(parts)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    ids=st.lists(st.integers(0, 9), min_size=ROWS, max_size=ROWS),
+    owner=st.lists(st.integers(0, 2), min_size=ROWS, max_size=ROWS),
+    parts=st.integers(1, 5),
+    kind=st.sampled_from(sorted(IDS)),
+)
+def test_records_come_together_wherever_their_rows_lie(ids, owner, parts, kind):
+    groups = IDS[kind](ids)
+    one = job()
+    pieces = scattered(one, np.array(owner), groups, parts)
+    memory = one.release(gathered(one, pieces, parts), expected=names(parts), entropy=Silent())
+    built = discreet.build(KEYS, VALUES, groups=groups, entropy=Silent(), **OPTIONS)
+    assert np.array_equal(memory.released.state, built.released.state)
+
+
+ONE = job()
+PEOPLE = np.arange(ROWS) % 11
+PIECES = scattered(ONE, np.arange(ROWS) % 3, PEOPLE, 2)
+OTHER = scattered(job(), np.arange(ROWS) % 3, PEOPLE, 2)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "error"),
+    [
+        ([PIECES[0][0], PIECES[1][0]], InvalidInput),
+        ([PIECES[0][0], PIECES[1][0], PIECES[1][0]], InvalidInput),
+        ([PIECES[0][0], PIECES[1][0], PIECES[2][0], PIECES[2][0]], InvalidInput),
+        ([PIECES[0][0], PIECES[1][0], PIECES[2][1]], InvalidInput),
+        ([PIECES[0][0], PIECES[1][0], OTHER[2][0]], CorruptRelease),
+        ([PIECES[0][0], PIECES[1][0], PIECES[2][0][:-1]], CorruptRelease),
+        ([PIECES[0][0], PIECES[1][0], b"discreet"], CorruptRelease),
+        ([], InvalidInput),
+    ],
+    ids=["missing", "twice", "repeated", "part", "job", "cut", "else", "none"],
+)
+def test_pieces_that_do_not_belong_there_are_refused(pieces, error):
+    with pytest.raises(error):
+        ONE.gather(pieces, part=0, parts=2, expected=NAMES)
+
+
+def test_a_piece_is_no_partial():
+    with pytest.raises(CorruptRelease):
+        ONE.release([PIECES[0][0]], expected=["a"])
+
+
+def test_a_part_that_was_forgotten_is_missed():
+    parts = gathered(ONE, PIECES, 2)
+    with pytest.raises(InvalidInput, match="missing: 'records 2 of 2'"):
+        ONE.release(parts[:1], expected=names(2))
+
+
+def test_nothing_of_a_row_can_be_read():
+    secret = np.array([[0.125, 0.25, 0.5]])
+    [piece] = ONE.scatter((secret, VALUES[:1]), shard="a", parts=1, groups=["somebody"])
+    assert secret[0, 0].tobytes() not in piece
+    assert b"somebody" not in piece
+
+
+def test_the_length_of_a_piece_says_little():
+    lengths = {
+        rows: len(
+            ONE.scatter((KEYS[:rows], VALUES[:rows]), shard="a", parts=1, groups=PEOPLE[:rows])[0]
+        )
+        for rows in range(1, ROWS)
+    }
+    assert len(set(lengths.values())) == 1  # below the least length all are alike
+    large = [exchange._padded(size) for size in range(10_000, 20_000)]
+    assert len(set(large)) < 12
+    assert all(
+        0 <= padded / size - 1 < 1 / 8
+        for size, padded in zip(range(10_000, 20_000), large, strict=True)
+    )
+
+
+def test_precision_is_kept():
+    keys, values = KEYS.astype(np.float32), VALUES.astype(np.float16)
+    pieces = [ONE.scatter((keys, values), shard=name, parts=1, groups=PEOPLE)[0] for name in NAMES]
+    public, key = ONE.__getstate__()
+    back = exchange.gather(pieces, part=0, parts=1, expected=NAMES, digest=public.digest, key=key)
+    assert (back[0].dtype, back[1].dtype) == (np.float32, np.float16)
+    assert np.array_equal(back[0][:ROWS], keys)
+
+
+@pytest.mark.parametrize(
+    "given", [{"groups": None}, {"groups": PEOPLE[1:]}, {"parts": 0}, {"shard": ""}]
+)
+def test_what_cannot_be_scattered(given):
+    with pytest.raises(InvalidInput):
+        ONE.scatter((KEYS, VALUES), **{"shard": "a", "parts": 2, "groups": PEOPLE, **given})
