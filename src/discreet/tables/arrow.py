@@ -141,7 +141,9 @@ def _flat(column: Arrow, name: str, where: str) -> NDArray[Any]:
         width = column.type.list_size
         ragged = len(flat) != width * len(column)
     else:
-        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        # Not `value_lengths`, which loads all of pyarrow.compute.
+        views = hasattr(column, "sizes")
+        lengths = column.sizes.to_numpy() if views else np.diff(column.offsets.to_numpy())
         ragged = bool(np.any(lengths != width))
     if ragged or flat.null_count:
         raise InvalidInput(f"Expected lists of one length, complete, in {name} of {where}.")

@@ -33,7 +33,6 @@ def joined(chunks: list[Chunk]) -> Chunk:
     """Return the rows of all these chunks, at least one, as one. The list is emptied."""
     keys, values, groups = (list(each) for each in zip(*chunks, strict=True))
     chunks.clear()
-    # One after the other, so that parts are let go of before the next are copied.
     return _stacked(keys), _stacked(values), None if groups[0] is None else _joined_ids(groups)
 
 
@@ -49,8 +48,17 @@ def _cut(chunk: Chunk, some: slice) -> Chunk:
 
 
 def _stacked(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    parts.clear()
+    if len(parts) == 1:
+        return parts.pop()
+    end = sum(map(len, parts))
+    dtype = np.result_type(*(part.dtype for part in parts))
+    whole = np.empty((end, *parts[0].shape[1:]), dtype)
+    # Each part is let go of once it is copied, and pages are taken as they are written: at no time
+    # is there everything twice.
+    while parts:
+        part = parts.pop()
+        whole[end - len(part) : end] = part
+        end -= len(part)
     return whole
 
 

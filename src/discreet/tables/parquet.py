@@ -140,7 +140,7 @@ def _batches(path: Path, file: Arrow, names: list[str]) -> Iterator[Arrow]:
     """Yield some rows at a time, if there are as many as the file says."""
     rows = file.metadata.num_rows
     seen = 0
-    for batch in file.iter_batches(batch_size=_rows_at_once(file, names), columns=names):
+    for batch in file.iter_batches(_rows_at_once(file, names), columns=names, use_threads=False):
         if batch.num_columns != len(names):  # a name with a dot in it may be a path, too
             raise InvalidInput(f"Expected {path} to have columns that can be told apart by name.")
         seen += batch.num_rows

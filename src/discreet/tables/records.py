@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._typing import Array, Integers
+from discreet._typing import Array, Integers, Words
 from discreet.errors import InvalidInput
 from discreet.tables.chunks import joined
 from discreet.tables.columns import Chunk
@@ -66,17 +66,40 @@ def gathered(
         if seen != rows:
             raise InvalidInput("Expected the same rows whenever they are read: they have changed.")
         whole = joined(kept)
-        del kept
         if len(whole[0]) or bucket == 0:
             yield whole
+        del whole  # before the next is gathered
 
 
 def _of_bucket(chunk: Chunk, bucket: int, buckets: int) -> Chunk:
     if buckets == 1:
         return chunk
     keys, values, groups = chunk
-    kept = bucket_of(groups, buckets) == bucket
+    kept = _mixed(groups) % np.uint64(buckets) == bucket
     return keys[kept], values[kept], None if groups is None else groups[kept]
+
+
+def _mixed(groups: Array) -> Words:
+    """Return bits of each row's id that are spread evenly, shape (m,): of the same id, the same.
+
+    Nobody sees them, so they may be faster than `bucket_of`: whole numbers are mixed as in
+    SplitMix64.
+    """
+    if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
+        bits = groups.astype(np.uint64)
+    else:
+        ids, of_row = _distinct(groups)
+        bits = np.array(list(map(_bits, ids)), dtype=np.uint64)[of_row]
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def _bits(record: Any) -> int:  # noqa: ANN401
+    """Return a whole number as 64 bits, as numpy has it, and of other ids a digest."""
+    if type(record) is int:
+        return record & (2**64 - 1)
+    return int.from_bytes(hashlib.blake2b(_encoded(record), digest_size=8).digest(), "little")
 
 
 def _held(chunks: Iterator[Chunk]) -> Chunk:
