@@ -28,7 +28,7 @@ from discreet.memory.settings import Settings
 from discreet.memory.workers import processor_count
 from discreet.noise import Entropy
 from discreet.shards import exchange
-from discreet.shards.job import Job
+from discreet.shards.job import Job, JobSecret
 from discreet.tables import Rows
 
 try:
@@ -152,16 +152,6 @@ def _rows(source: object, **columns: Any) -> _Partitions:  # noqa: ANN401
     return _Partitions(parts, names, None, rows.by_record, (rows.key_dim, rows.value_dim))
 
 
-class _Key:
-    """The key of a job on its way to a worker. Does not print."""
-
-    def __init__(self, key: bytes) -> None:
-        self.bytes = key
-
-    def __repr__(self) -> str:
-        return "<key>"
-
-
 @dataclass(frozen=True, eq=False)
 class _Plan:
     """All tasks of a job, none of them run.
@@ -202,13 +192,12 @@ class _Tasks:
     """Makes tasks of one job. Its settings are public, and one task's result; its key is not."""
 
     def __init__(self, job: Job) -> None:
-        settings, key = job.__getstate__()
+        self._secret, settings = job.__getstate__()
         self._settings = dask.delayed(_public, pure=False)(settings)
-        self._key = _Key(key)
 
     def __call__(self, work: Callable[..., Any], *given: Any, returns: int | None = None) -> Any:  # noqa: ANN401
         task = dask.delayed(_guarded, pure=False, nout=returns, traverse=True)
-        return task(work, self._settings, self._key, *given)
+        return task(work, self._secret, self._settings, *given)
 
     def merged(self, sums: Sequence[Any]) -> Any:  # noqa: ANN401
         """Return a tree of merges."""
@@ -225,10 +214,15 @@ def _public(settings: Settings[Layout]) -> Settings[Layout]:
     return settings
 
 
-def _guarded(work: Callable[..., Any], settings: Settings[Layout], key: _Key, *given: Any) -> Any:  # noqa: ANN401
+def _guarded(
+    work: Callable[..., Any],
+    secret: JobSecret,
+    settings: Settings[Layout],
+    *given: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
     """Do a task on a worker; what its log says of a failure names no private value."""
     try:
-        return work(Job.copy_of(settings, key.bytes), *given)
+        return work(Job.copy_of(secret, settings), *given)
     except (DiscreetError, MemoryError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 (whose message may quote anything)
@@ -285,7 +279,9 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
     kept = _KEPT_BYTES / limit if rows.columns is None else False
     memory = {"target": kept, "spill": False, "pause": False, "terminate": False}
     config = {f"distributed.worker.memory.{name}": at for name, at in memory.items()}
-    pages = {f"distributed.{each}.http.routes": [] for each in ("scheduler", "worker")}
+    pages: dict[str, Any] = {
+        f"distributed.{each}.http.routes": [] for each in ("scheduler", "worker")
+    }
     with (
         tempfile.TemporaryDirectory(prefix="discreet-") as folder,
         dask.config.set(config | pages),

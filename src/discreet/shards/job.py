@@ -3,11 +3,13 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Self, Unpack
 
 from discreet import _validate
 from discreet._typing import Array
 from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.memory.arithmetic import fingerprint
 from discreet.memory.collector import tables_of
 from discreet.memory.envelope import new_key
 from discreet.memory.layout import Layout
@@ -25,6 +27,19 @@ ShardRows = tuple[Array, Array] | Iterable[Sequence[Array]]
 
 _RELEASED = "its privacy budget is spent, and a second release would spend it again"
 _COPY = "this is a copy, for workers; the job itself releases, in the process that made it"
+
+
+@dataclass(frozen=True)
+class JobSecret:
+    """What travels to workers besides the public settings. Prints no key.
+
+    Attributes:
+        key: that shards are sealed with.
+        arithmetic: the fingerprint of the machine that made the job.
+    """
+
+    key: bytes = field(repr=False)
+    arithmetic: str
 
 
 @shows_options()
@@ -67,23 +82,25 @@ class Job:
         unit = Unit.RECORD if by_record else Unit.ROW
         self._settings = settle([shape], chosen, unit=unit)
         self._key = new_key()
+        self._arithmetic = fingerprint()
         self._closed: str | None = None
         self._lock = threading.Lock()
         self._process = os.getpid()
         chosen.warn_if_nobody_is_protected()
 
     @classmethod
-    def copy_of(cls, settings: Settings[Layout], key: bytes) -> Self:
+    def copy_of(cls, secret: JobSecret, settings: Settings[Layout]) -> Self:
         """Return what a worker needs: a job that adds up and merges, and releases nothing."""
         copy = cls.__new__(cls)
-        copy.__setstate__((settings, key))
+        copy.__setstate__((secret, settings))
         return copy
 
-    def __getstate__(self) -> tuple[Settings[Layout], bytes]:
-        return self._settings, self._key
+    def __getstate__(self) -> tuple[JobSecret, Settings[Layout]]:
+        return JobSecret(self._key, self._arithmetic), self._settings
 
-    def __setstate__(self, state: tuple[Settings[Layout], bytes]) -> None:
-        self._settings, self._key = state
+    def __setstate__(self, state: tuple[JobSecret, Settings[Layout]]) -> None:
+        secret, self._settings = state
+        self._key, self._arithmetic = secret.key, secret.arithmetic
         self._closed = _COPY
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -116,6 +133,11 @@ class Job:
                 one shard, and within one chunk of it.
             threads: the most to use; by default one for each processor.
         """
+        if fingerprint() != self._arithmetic:
+            raise InvalidInput(
+                "Expected a processor that computes exp, cos and sin to the bits of the one that "
+                "made this job: use machines of one kind."
+            )
         chunks = (
             (tables_of([(keys, values)]), of_row) for keys, values, of_row in _chunks(rows, groups)
         )

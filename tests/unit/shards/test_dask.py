@@ -111,6 +111,14 @@ def test_rows_that_are_named_already(data, client):
         shards.build(rows, keys="key", client=client, **OPTIONS)
 
 
+@pytest.mark.parametrize("groups", [None, "person"])
+def test_a_collection_of_dask(data, client, groups):
+    frames = pytest.importorskip("dask.dataframe", reason="needs pandas")
+    frame = frames.read_parquet([str(path) for path in sorted(data.glob("*.parquet"))])
+    people = None if groups is None else PEOPLE
+    assert np.array_equal(distributed(frame, client=client, groups=groups), built(groups=people))
+
+
 class Watch:
     """Reads every file below a folder, again and again, while a block runs."""
 

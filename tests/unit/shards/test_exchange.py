@@ -129,8 +129,10 @@ def test_the_length_of_a_piece_says_little():
 def test_precision_is_kept():
     keys, values = KEYS.astype(np.float32), VALUES.astype(np.float16)
     pieces = [ONE.scatter((keys, values), shard=name, parts=1, groups=PEOPLE)[0] for name in NAMES]
-    public, key = ONE.__getstate__()
-    back = exchange.gather(pieces, part=0, parts=1, expected=NAMES, digest=public.digest, key=key)
+    secret, public = ONE.__getstate__()
+    back = exchange.gather(
+        pieces, part=0, parts=1, expected=NAMES, digest=public.digest, key=secret.key
+    )
     assert (back[0].dtype, back[1].dtype) == (np.float32, np.float16)
     assert np.array_equal(back[0][:ROWS], keys)
 

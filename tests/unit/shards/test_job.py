@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import BudgetExceeded, CorruptRelease, InvalidInput
+from discreet.memory.arithmetic import fingerprint
 from discreet.shards import Job
 from discreet.testing import Silent
 
@@ -140,8 +141,9 @@ def test_a_fork_does_not_release():
 
 
 def test_it_shows_neither_its_key_nor_rows():
-    _, key = JOB.__getstate__()
-    shown = repr(JOB) + str(JOB)
+    secret, _ = JOB.__getstate__()
+    key = secret.key
+    shown = repr(JOB) + str(JOB) + repr(secret)
     assert key.hex() not in shown
     assert repr(key) not in shown
     assert KEYS[0].tobytes() not in PARTS[0]
@@ -274,3 +276,26 @@ def test_settings_travel_to_the_bit():
         assert dataclasses.asdict(again.settings.privacy) == dataclasses.asdict(
             one.settings.privacy
         )
+
+
+def test_a_machine_that_computes_otherwise_is_refused(monkeypatch):
+    one = job()
+    assert len(fingerprint()) == 64
+    monkeypatch.setattr("discreet.shards.job.fingerprint", lambda: "0" * 64)
+    with pytest.raises(InvalidInput, match="one kind"):
+        one.partial((KEYS, VALUES), shard="a")
+
+
+def test_a_last_bit_is_seen(monkeypatch):
+    """The fingerprint is of what numpy computes, to the last bit of the last argument."""
+    exact, exp = fingerprint(), np.exp
+
+    def off_by_one(values):
+        result = exp(values)
+        result[-1] = np.nextafter(result[-1], 2)
+        return result
+
+    monkeypatch.setattr("numpy.exp", off_by_one)
+    assert fingerprint.__wrapped__() != exact
+    monkeypatch.undo()
+    assert fingerprint.__wrapped__() == exact
