@@ -17,7 +17,7 @@ from discreet.noise import Entropy
 @shows_options()
 def build(
     keys: Array,
-    values: Array,
+    values: Array = None,
     *,
     groups: Array = None,
     entropy: Entropy | None = None,
@@ -36,7 +36,9 @@ def build(
 
     Args:
         keys: shape (n, d), or (*heads, n, d); an array, a memory map or a torch tensor, or an
-            iterator of such chunks. Longer keys than `key_norm` are clipped to it.
+            iterator of such chunks. Longer keys than `key_norm` are clipped to it. Without values:
+            an iterable of chunks (keys, values) or (keys, values, groups), such as
+            `discreet.tables.Rows`; all rows of a record belong into one chunk.
         values: shape (n, d_v), or (*heads, n, d_v); likewise. Clipped to `value_norm`.
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         entropy: where the noise comes from; by default the operating system.
@@ -44,8 +46,8 @@ def build(
         **options: see `discreet.memory.Options`. epsilon and delta are required; without a `scale`,
             so is `rows_hint` (under "replace" the number of rows is public, and the default).
     """
-    layers = [(keys, values)]
-    [memory] = build_many(layers, groups=groups, entropy=entropy, progress=progress, **options)
+    feed = Feed.of_one(keys, values, groups)
+    [memory] = _built(feed, options, entropy=entropy, progress=progress)
     return memory
 
 
@@ -64,13 +66,7 @@ def build_many(
     are those of `build`; bounds, `scale` and `tau` may be sequences with one number for each layer.
     With H heads in all, each state has √H times the noise that it would have alone.
     """
-    if entropy is not None:
-        _validate.instance("entropy", entropy, Entropy)
-    feed = Feed.of(layers, groups)
-    options["rows_hint"] = feed.rows_hint(options.get("rows_hint"), options.get("neighbours"))
-    builder = Builder(**options)
-    feed.into(builder, progress=progress)
-    return builder.release(entropy)
+    return _built(Feed.of(layers, groups), options, entropy=entropy, progress=progress)
 
 
 def load(path: str | os.PathLike[str]) -> Memory:
@@ -80,3 +76,14 @@ def load(path: str | os.PathLike[str]) -> Memory:
     `NotPrivateWarning` if it was made with a test source of noise.
     """
     return Memory(file.load(path))
+
+
+def _built(
+    feed: Feed, options: BuildOptions, *, entropy: Entropy | None, progress: bool
+) -> list[Memory]:
+    if entropy is not None:
+        _validate.instance("entropy", entropy, Entropy)
+    options["rows_hint"] = feed.rows_hint(options.get("rows_hint"), options.get("neighbours"))
+    builder = Builder(**options)
+    feed.into(builder, progress=progress)
+    return builder.release(entropy)

@@ -21,7 +21,7 @@ from discreet.regression.settings import settle
 @shows_options(LeastSquaresOptions, RegressionOptions.__annotations__)
 def least_squares(
     keys: Array,
-    values: Array,
+    values: Array = None,
     *,
     groups: Array = None,
     entropy: Entropy | None = None,
@@ -38,7 +38,9 @@ def least_squares(
 
     Args:
         keys: shape (n, d), or (*heads, n, d); an array, a memory map or a torch tensor, or an
-            iterator of such chunks. Longer keys than `key_norm` are clipped to it.
+            iterator of such chunks. Longer keys than `key_norm` are clipped to it. Without values:
+            an iterable of chunks (keys, values) or (keys, values, groups), such as
+            `discreet.tables.Rows`; all rows of a record belong into one chunk.
         values: shape (n, d_v), or (*heads, n, d_v); likewise. Clipped to `value_norm`.
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         entropy: where the noise comes from; by default the operating system.
@@ -49,7 +51,7 @@ def least_squares(
     """
     if entropy is not None:
         _validate.instance("entropy", entropy, Entropy)
-    feed = Feed.of([(keys, values)], groups)
+    feed = Feed.of_one(keys, values, groups)
     options["rows_hint"] = feed.rows_hint(options.get("rows_hint"), options.get("neighbours"))
     builder = LeastSquaresBuilder(**options)
     feed.into(builder, progress=progress)
