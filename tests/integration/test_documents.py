@@ -36,6 +36,7 @@ ROOMS = (
     "paper",
     "regression",
     "rounds",
+    "shards",
     "sklearn",
     "testing",
 )

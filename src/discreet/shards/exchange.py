@@ -10,6 +10,7 @@ by up to an eighth.
 import hashlib
 import io
 import json
+import re
 import struct
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -25,14 +26,15 @@ from discreet.memory.rows import Table, names_of
 from discreet.tables.records import bucket_of
 
 Groups = NDArray[Any] | list[Any]
-Chunk = tuple[Array, Array, Array]
+Piece = tuple[NDArray[Any], NDArray[Any], Groups]
 
 _PIECE = Envelope(
     b"discreet-rows-1\n",
     "a sealed piece of rows",
     frozenset(["settings", "shard", "part", "parts"]),
 )
-_LENGTHS = struct.Struct("<3q")
+_PART_NAME = re.compile(r"records \d+ of \d+")
+_LENGTHS = struct.Struct("<3qc")
 _LEAST = 2**12
 
 
@@ -41,25 +43,42 @@ def part_name(part: int, parts: int) -> str:
     return f"records {part + 1} of {parts}"
 
 
+def is_part_name(name: str) -> bool:
+    """Return whether a shard is called like the sums over one part's records."""
+    return _PART_NAME.fullmatch(name) is not None
+
+
+def check_whole(names: Collection[str]) -> None:
+    """Raise `InvalidInput` if some shards are parts of a shuffle, and not all of one.
+
+    Parts carry no ids: that they share no record is known because one hash divided all rows.
+    """
+    parts = sum(map(is_part_name, names))
+    if parts and set(names) != {part_name(part, parts) for part in range(parts)}:
+        raise InvalidInput("Expected all parts of one shuffle, and no shard besides them.")
+
+
 def scatter(
-    chunks: Iterable[Chunk], *, shard: str, parts: int, digest: str, key: bytes
+    chunks: Iterable[tuple[list[Table], Array]], *, shard: str, parts: int, digest: str, key: bytes
 ) -> list[bytes]:
     """Return the rows of a shard, divided by record and sealed: one piece for each part.
 
     Args:
-        chunks: keys (*heads, n, d), values (*heads, n, d_v) and groups (n,).
+        chunks: keys and values of one layer, and the record of each row, shape (n,).
         shard: the shard's name.
         parts: how many pieces.
         digest: of the public settings.
         key: of the job.
     """
-    pieces: list[list[tuple[NDArray[Any], NDArray[Any], Groups]]] = [[] for _ in range(parts)]
-    for keys, values, groups in chunks:
+    pieces: list[list[Piece]] = [[] for _ in range(parts)]
+    kind = b""
+    for [table], groups in chunks:
         if groups is None:
             raise InvalidInput("Expected groups with every chunk: the unit is a record.")
-        table, names = Table(keys, values), names_of(groups)
+        names = names_of(groups)
         if len(names) != table.rows:
             raise InvalidInput("Expected groups to name one record for each row.")
+        kind = _one_kind({kind, _kind(names)})
         of_row = bucket_of(names, parts, key=_bucket_key(key))
         order = np.argsort(of_row, kind="stable")
         ends = np.searchsorted(of_row[order], np.arange(parts + 1))
@@ -71,7 +90,7 @@ def scatter(
     return [
         _PIECE.seal(
             {"settings": digest, "shard": shard, "part": part, "parts": parts},
-            _contents(*_joined(piece)),
+            _contents(kind, *_joined(piece)),
             key,
         )
         for part, piece in enumerate(pieces)
@@ -86,7 +105,7 @@ def gather(
     expected: Collection[str],
     digest: str,
     key: bytes,
-) -> tuple[NDArray[Any], NDArray[Any], Groups]:
+) -> Piece:
     """Return keys, values and groups of all records of one part.
 
     Args:
@@ -99,8 +118,9 @@ def gather(
     """
     parts = _validate.whole("parts", parts, at_least=1)
     part = _validate.whole("part", part, at_least=0, at_most=parts - 1)
-    found: list[tuple[NDArray[Any], NDArray[Any], Groups]] = []
+    found: list[Piece] = []
     shards: set[str] = set()
+    kinds: set[bytes] = set()
     for data in pieces:
         header, contents = _PIECE.unseal(data, key, digest)
         if (header["part"], header["parts"]) != (part, parts):
@@ -108,9 +128,12 @@ def gather(
         if header["shard"] in shards:
             raise InvalidInput("Expected one piece from each shard: rows would count twice.")
         shards.add(header["shard"])
-        found.append(_restored(contents))
+        kind, piece = _restored(contents)
+        found.append(piece)
+        kinds.add(kind)
     if shards != set(expected) or not found:
         raise InvalidInput("Expected a piece from every shard, and from no other.")
+    _one_kind(kinds)
     return _joined(found)
 
 
@@ -135,8 +158,8 @@ def _picked(names: Groups, index: NDArray[Any]) -> Groups:
 
 
 def _joined(
-    pieces: list[tuple[NDArray[Any], NDArray[Any], Groups]],
-) -> tuple[NDArray[Any], NDArray[Any], Groups]:
+    pieces: list[Piece],
+) -> Piece:
     keys, values, groups = zip(*pieces, strict=True)
     widths = {(array.shape[:-2], array.shape[-1]) for array in keys}
     if len(widths) > 1 or len({array.shape[-1] for array in values}) > 1:
@@ -163,19 +186,35 @@ def _joined_groups(groups: list[Groups]) -> Groups:
     ]
 
 
-def _contents(keys: NDArray[Any], values: NDArray[Any], groups: Groups) -> list[bytes]:
-    """Return what is encrypted: three lengths, keys, values, groups, and padding."""
+def _kind(names: Groups) -> bytes:
+    """Return whether ids are numbers, texts or bytes; nothing if there are none."""
+    if len(names) == 0:
+        return b""
+    plain = names[:1].tolist() if isinstance(names, np.ndarray) else names
+    return {int: b"i", str: b"s", bytes: b"b"}[type(plain[0])]
+
+
+def _one_kind(kinds: set[bytes]) -> bytes:
+    """Return the kind of all ids: 7 and "7" may be one person, and would be two records."""
+    known = kinds - {b"", b"-"}
+    if len(known) > 1:
+        raise InvalidInput("Expected the groups of all chunks to be of one type.")
+    return known.pop() if known else b""
+
+
+def _contents(kind: bytes, keys: NDArray[Any], values: NDArray[Any], groups: Groups) -> list[bytes]:
+    """Return what is encrypted: lengths and the kind of ids, keys, values, groups, padding."""
     parts = [_saved(keys), _saved(values), _saved_groups(groups)]
     lengths = [len(part) for part in parts]
     size = _LENGTHS.size + sum(lengths)
-    return [_LENGTHS.pack(*lengths), *parts, bytes(_padded(size) - size)]
+    return [_LENGTHS.pack(*lengths, kind or b"-"), *parts, bytes(_padded(size) - size)]
 
 
-def _restored(contents: memoryview) -> tuple[NDArray[Any], NDArray[Any], Groups]:
-    lengths = _LENGTHS.unpack(contents[: _LENGTHS.size])
+def _restored(contents: memoryview) -> tuple[bytes, Piece]:
+    *lengths, kind = _LENGTHS.unpack(contents[: _LENGTHS.size])
     ends = np.cumsum([_LENGTHS.size, *lengths])
     keys, values, groups = (contents[ends[i] : ends[i + 1]] for i in range(3))
-    return _loaded(keys), _loaded(values), _loaded_groups(groups)
+    return kind, (_loaded(keys), _loaded(values), _loaded_groups(groups))
 
 
 def _padded(size: int) -> int:

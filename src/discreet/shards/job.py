@@ -2,8 +2,8 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Self, Unpack
 
 from discreet import _validate
@@ -12,11 +12,13 @@ from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.memory.arithmetic import fingerprint
 from discreet.memory.collector import tables_of
 from discreet.memory.envelope import new_key
+from discreet.memory.feeding import Feed
 from discreet.memory.layout import Layout
 from discreet.memory.memory import Memory
 from discreet.memory.options import BuildOptions, Options, shows_options
 from discreet.memory.partial import Partial, checked_name
 from discreet.memory.release import release
+from discreet.memory.rows import Table
 from discreet.memory.settings import Settings, Shape, Unit, settle
 from discreet.noise import Entropy
 from discreet.privacy import rounded_up
@@ -133,16 +135,19 @@ class Job:
                 one shard, and within one chunk of it.
             threads: the most to use; by default one for each processor.
         """
+        if exchange.is_part_name(checked_name(shard)):
+            _validate.reject_argument("shard", shard, "another name: parts of a shuffle have such")
+        return self._partial(_chunks(rows, groups), shard, threads).seal(self._key)
+
+    def _partial(
+        self, chunks: Iterable[tuple[list[Table], Array]], shard: str, threads: int | None
+    ) -> Partial[Layout]:
         if fingerprint() != self._arithmetic:
             raise InvalidInput(
                 "Expected a processor that computes exp, cos and sin to the bits of the one that "
                 "made this job: use machines of one kind."
             )
-        chunks = (
-            (tables_of([(keys, values)]), of_row) for keys, values, of_row in _chunks(rows, groups)
-        )
-        sums = Partial.of_chunks(chunks, self._settings, shard=shard, threads=threads)
-        return sums.seal(self._key)
+        return Partial.of_chunks(chunks, self._settings, shard=shard, threads=threads)
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
         """Return the sums of several sealed partials, sealed. In any order, the same bits."""
@@ -197,8 +202,10 @@ class Job:
             digest=self._settings.digest,
             key=self._key,
         )
-        name = exchange.part_name(part, parts)
-        return self.partial((keys, values), shard=name, groups=groups, threads=threads)
+        chunks = [(tables_of([(keys, values)]), groups)]
+        sums = self._partial(chunks, exchange.part_name(part, parts), threads)
+        # No other part has any of these records, so nobody needs to compare their ids.
+        return replace(sums, ids=frozenset()).seal(self._key)
 
     def release(
         self, parts: Iterable[bytes], *, expected: Iterable[str], entropy: Entropy | None = None
@@ -225,6 +232,7 @@ class Job:
             self._check_open()
             total = self._merged(parts)
             _check_shards(total.shards, names)
+            exchange.check_whole(names)
             self._closed = _RELEASED
         [released] = release(total, entropy=entropy)
         return Memory(released)
@@ -248,19 +256,10 @@ class Job:
             raise BudgetExceeded(f"Expected a job that can be released: {_COPY}.")
 
 
-def _chunks(rows: ShardRows, groups: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield keys, values and groups (None without) of a shard, chunk by chunk."""
-    if isinstance(rows, tuple) and len(rows) == 2:
-        yield rows[0], rows[1], groups
-        return
-    if groups is not None:
-        raise InvalidInput("Expected groups to come with the chunks: (keys, values, groups).")
-    if not isinstance(rows, Iterable) or hasattr(rows, "__array__"):
-        raise InvalidInput("Expected rows to be (keys, values), or an iterable of such chunks.")
-    for chunk in rows:
-        if not isinstance(chunk, tuple) or len(chunk) not in {2, 3}:
-            raise InvalidInput("Expected chunks to be (keys, values) or (keys, values, groups).")
-        yield chunk[0], chunk[1], chunk[2] if len(chunk) == 3 else None
+def _chunks(rows: ShardRows, groups: Array) -> Iterable[tuple[list[Table], Array]]:
+    """Return the tables of a shard, and the record of each row, chunk by chunk."""
+    keys, values = rows if isinstance(rows, tuple) and len(rows) == 2 else (rows, None)
+    return Feed.of_one(keys, values, groups).chunks
 
 
 def _names(expected: Iterable[str]) -> frozenset[str]:

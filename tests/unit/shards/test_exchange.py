@@ -101,6 +101,35 @@ def test_a_part_that_was_forgotten_is_missed():
     parts = gathered(ONE, PIECES, 2)
     with pytest.raises(InvalidInput, match="missing: 'records 2 of 2'"):
         ONE.release(parts[:1], expected=names(2))
+    with pytest.raises(InvalidInput, match="all parts of one shuffle"):
+        ONE.release(parts[:1], expected=names(2)[:1])
+
+
+def test_parts_stand_alone():
+    """They carry no ids, so nothing else may be beside them: it might share a record."""
+    parts = gathered(ONE, PIECES, 2)
+    other = ONE.partial((KEYS, VALUES), shard="other", groups=PEOPLE)
+    with pytest.raises(InvalidInput, match="all parts of one shuffle"):
+        ONE.release([*parts, other], expected=[*names(2), "other"])
+    three = gathered(ONE, scattered(ONE, np.arange(ROWS) % 3, PEOPLE, 3), 3)
+    with pytest.raises(InvalidInput, match="all parts of one shuffle"):
+        ONE.release([parts[0], *three], expected=[names(2)[0], *names(3)])
+    with pytest.raises(InvalidInput, match="another name"):
+        ONE.partial((KEYS, VALUES), shard="records 1 of 1", groups=PEOPLE)
+
+
+def test_ids_of_two_types_are_refused_wherever_they_meet():
+    texts = [str(each) for each in PEOPLE]
+    mixed = [
+        ONE.scatter((KEYS, VALUES), shard=name, parts=5, groups=groups)
+        for name, groups in (("a", PEOPLE), ("b", texts))
+    ]
+    for part in range(5):
+        with pytest.raises(InvalidInput, match="one type"):
+            ONE.gather([each[part] for each in mixed], part=part, parts=5, expected=["a", "b"])
+    chunks = [(KEYS, VALUES, PEOPLE), (KEYS, VALUES, texts)]
+    with pytest.raises(InvalidInput, match="one type"):
+        ONE.scatter(chunks, shard="a", parts=2)
 
 
 def test_nothing_of_a_row_can_be_read():
