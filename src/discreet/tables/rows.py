@@ -1,6 +1,7 @@
 """Rows of tables, wherever they are: chunks of keys and values, and of whole records."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,17 @@ class Rows:
     def name(self) -> str:
         """The public name of a part: its path relative to what was given. Of many, the first's."""
         return self._tables[0].name
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that are read, if they are files."""
+        paths = (getattr(table, "path", None) for table in self._tables)
+        return [path for path in paths if path is not None]
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether labels are texts."""
+        return self._tables[0].forms(self._columns).values.kind == "texts"
 
     @property
     def key_dim(self) -> int:
