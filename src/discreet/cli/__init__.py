@@ -106,12 +106,14 @@ def plan(
 
 @app.command()
 def build(
-    keys: options.Keys,
-    values: options.Values,
+    source: options.Source,
+    values_file: options.ValuesFile = None,
     *,
     output: options.Output,
     epsilon: options.Epsilon,
     delta: options.Delta,
+    keys: options.SomeKeyNames = None,
+    values: options.ValueNames = None,
     neighbours: options.Relation = "add_remove",
     scale: options.Scale = None,
     rows_hint: options.RowsHint = None,
@@ -129,15 +131,21 @@ def build(
 ) -> None:
     """Build a private memory from files, and write one file that can be given away.
 
+    With --keys and --values, SOURCE is a table, or a directory of them, and these are its columns:
+    discreet build data/ --keys embedding --values vote --groups person. Without, SOURCE is the file
+    of keys, and VALUES_FILE that of values.
+
     Example: discreet build keys.npy values.npy --epsilon 1 --delta 1e-6 --rows-hint 20000 -o
     memory.safetensors
     """
     from discreet.cli.commands import build_file
 
     build_file(
-        keys,
-        values,
+        source,
+        values_file,
         output,
+        keys=keys,
+        values=values,
         groups=groups,
         public=public,
         force=force,

@@ -16,11 +16,12 @@ from discreet.cli.commands import (
     print_page,
     public_rows,
 )
+from discreet.cli.inputs import table
 from discreet.cli.shell import already_written
 from discreet.errors import InvalidInput
 from discreet.loading import to_bytes
 from discreet.rounds import ClassifierPlan, SoftmaxRegression, softmax_regression
-from discreet.tables import read_array, read_groups, read_labels, split
+from discreet.tables import read_array
 
 # No array holds a larger whole number.
 _LARGEST = 2**63 - 1
@@ -40,17 +41,14 @@ def fit_file(
     **options: object,
 ) -> None:
     """Fit a classifier to a table and write it: whole, or not at all."""
-    check_output(output, force=force, inputs=(data, public))
-    _check_table(data)
-    labels = read_labels(data, name=label)
+    given = table(data, keys=keys, labels=label, groups=groups)
+    check_output(output, force=force, inputs=(*given.files, public))
+    arguments = given.arguments(options)
     fit = softmax_regression(
-        read_array(data, "keys", name=keys),
-        labels,
-        groups=None if groups is None else read_groups(data, name=groups),
-        classes=parse_classes(classes, numbers=labels.dtype.kind in "iufb"),
+        classes=parse_classes(classes, numbers=not given.rows.has_texts),
         public_rows=public_rows(public),
         progress=has_terminal(),
-        **options,  # type: ignore[arg-type]  # the names are softmax_regression's own
+        **arguments,
     )
     try:
         with output_file(output, force=force) as file:
@@ -150,18 +148,3 @@ def _number(name: str) -> float:
         if abs(number) <= _LARGEST:  # which NaN is not, either
             return number
     raise InvalidInput("Expected --classes to be finite numbers, as labels are.")
-
-
-def _check_table(data: Path) -> None:
-    """Raise `InvalidInput` unless a file can hold keys and labels, and stands without a name."""
-    path, name = split(data)
-    if name is not None:
-        raise InvalidInput(
-            f"Expected {path} without a name: --keys, --label and --groups say what to read of it."
-        )
-    if path.suffix.lower() == ".npy":
-        raise InvalidInput(
-            f"Expected {path} to be a .parquet, .npz or .safetensors file: a .npy file holds one "
-            "array, and keys and labels are two. numpy.savez(file, keys=..., label=...) writes "
-            "both."
-        )

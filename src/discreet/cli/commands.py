@@ -18,6 +18,7 @@ import numpy as np
 from rich.table import Table
 
 from discreet._files import whole_file
+from discreet.cli.inputs import to_build
 from discreet.cli.shell import Page, already_written, printable
 from discreet.cli.wording import in_flags
 from discreet.errors import DiscreetError, InvalidInput
@@ -28,7 +29,7 @@ from discreet.memory.file import to_bytes
 from discreet.memory.prediction import times
 from discreet.regression import LeastSquares
 from discreet.rounds import SoftmaxRegression
-from discreet.tables import read_array, read_groups, split
+from discreet.tables import read_array, split
 
 Release = TypeVar("Release", Memory, SoftmaxRegression)
 
@@ -112,25 +113,23 @@ def show_card(path: Path, *, as_json: bool) -> None:
 
 
 def build_file(
-    keys: Path,
-    values: Path,
+    source: Path,
+    values_file: Path | None,
     output: Path,
     *,
-    groups: Path | None,
+    keys: str | None,
+    values: str | None,
+    groups: str | None,
     public: Path | None,
     force: bool,
     as_json: bool,
     **options: object,
 ) -> None:
     """Build a memory from files and write it: whole, or not at all."""
-    check_output(output, force=force, inputs=(keys, values, groups, public))
+    given = to_build(source, values_file, keys=keys, values=values, groups=groups)
+    check_output(output, force=force, inputs=(*given.files, public))
     memory = build(
-        read_array(keys, "keys"),
-        read_array(values, "values"),
-        groups=None if groups is None else read_groups(groups),
-        public_rows=public_rows(public),
-        progress=has_terminal(),
-        **options,  # type: ignore[arg-type]  # the names are build's own
+        public_rows=public_rows(public), progress=has_terminal(), **given.arguments(options)
     )
     with output_file(output, force=force) as file:
         file.write(to_bytes(memory.released))
@@ -270,7 +269,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path | None] = ())
     Args:
         path: where to write.
         force: whether a file that is there may be replaced.
-        inputs: files that may not, even so.
+        inputs: files that may not, even so, and directories that nothing is written into.
     """
     if path.is_dir():
         raise InvalidInput(f"Expected {path} to be a file name, and it is a directory.")
@@ -280,6 +279,8 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path | None] = ())
         read = None if each is None else split(each)[0]
         if read is not None and read.exists() and path.exists() and path.samefile(read):
             raise InvalidInput(f"Expected {path} not to be one of the files that are read.")
+        if read is not None and read.is_dir() and path.resolve().is_relative_to(read.resolve()):
+            raise InvalidInput(f"Expected {path} not to lie in {read}, which is read.")
     if path.exists() and not force:
         raise InvalidInput(f"Expected {path} not to exist yet; --force replaces it.")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):

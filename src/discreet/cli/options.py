@@ -18,6 +18,21 @@ Keys = Annotated[
 Values = Annotated[
     Path, typer.Argument(metavar="VALUES", help="Shape (n, d_v), or (*heads, n, d_v), likewise.")
 ]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A directory of .parquet files, a quoted pattern like 'data/*.parquet', or one file "
+        "(.parquet, .npz or .safetensors). Without --keys: the keys, as FILE[:NAME], also .npy, "
+        "shape (n, d) or (*heads, n, d).",
+    ),
+]
+ValuesFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[VALUES_FILE]", help="Without --values: the values, as FILE[:NAME], likewise."
+    ),
+]
 Queries = Annotated[
     Path, typer.Argument(metavar="QUERIES", help="Shape (..., d), or (..., *heads, m, d).")
 ]
@@ -28,7 +43,9 @@ ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that di
 Data = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="Keys and labels in one file: .parquet, .npz or .safetensors."
+        metavar="DATA",
+        help="A directory of .parquet files, a quoted pattern like 'data/*.parquet', or one file "
+        "(.parquet, .npz or .safetensors).",
     ),
 ]
 KeyNames = Annotated[
@@ -37,6 +54,17 @@ KeyNames = Annotated[
         metavar="NAME",
         help="An array of shape (n, d), a column of lists, or columns of numbers: one,two,three.",
     ),
+]
+SomeKeyNames = Annotated[
+    str | None,
+    typer.Option(
+        "--keys",
+        metavar="NAME",
+        help="A column of lists, columns of numbers (one,two,three), or an array, of SOURCE.",
+    ),
+]
+ValueNames = Annotated[
+    str | None, typer.Option("--values", metavar="NAME", help="Likewise, for values.")
 ]
 LabelName = Annotated[
     str, typer.Option(metavar="NAME", help="The label of each row, numbers or texts.")
@@ -75,8 +103,12 @@ MemoryLimit = Annotated[
     typer.Option(help="Bytes of features to keep between rounds; beyond it they are made again."),
 ]
 Groups = Annotated[
-    Path | None,
-    typer.Option(metavar=_SOURCE, help="The record of each row, whole numbers or texts."),
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The record of each row, whole numbers or texts: a column of SOURCE. Without --keys: "
+        f"{_SOURCE}.",
+    ),
 ]
 ByRecord = Annotated[
     bool, typer.Option("--by-record", help="Protect records of many rows (--groups).")

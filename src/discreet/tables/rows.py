@@ -83,6 +83,17 @@ class Rows:
         return self._tables[0].name
 
     @property
+    def files(self) -> list[Path]:
+        """The files that are read, if they are files."""
+        paths = (getattr(table, "path", None) for table in self._tables)
+        return [path for path in paths if path is not None]
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether labels are texts."""
+        return self._tables[0].forms(self._columns).values.kind == "texts"
+
+    @property
     def key_dim(self) -> int:
         """The width of keys."""
         return self._widths()[0]

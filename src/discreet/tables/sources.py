@@ -132,7 +132,7 @@ def _part(path: Path, name: str) -> Part:
     if kind == ".npy":
         raise InvalidInput(
             f"Expected {path} to be a .parquet, .npz or .safetensors file: a .npy file holds one "
-            "array, and a table has several. numpy.savez(file, keys=..., label=...) writes them."
+            "array, and a table has several. numpy.savez(file, keys=..., values=...) writes them."
         )
     if kind not in _TABLES:
         raise InvalidInput(f"Expected {path} to end in one of {', '.join(_TABLES)}.")

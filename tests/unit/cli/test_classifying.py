@@ -178,12 +178,12 @@ def test_one_kind_of_release_is_not_taken_for_another(folder):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("queries.npy",), "keys and labels are two. numpy.savez"),
+        (("queries.npy",), "a .npy file holds one array"),
         (("data.npz:keys",), "without a name: --keys"),
         (("absent.npz",), "there is none of this name"),
         (("data.npz", "--keys", "key"), "an array 'key'; it has: keys, label, number, who."),
         (("data.parquet", "--keys", "k0,k9"), "one column 'k9'; it has: k0, k1"),
-        (("data.parquet", "--keys", "label"), "label in data.parquet to hold an array of real"),
+        (("data.parquet", "--keys", "label"), "label in data.parquet to be numbers, or lists"),
         (("data.npz", "--label", "keys"), "keys in data.npz to hold a number or text"),
         (("data.npz", "--groups", "keys"), "keys in data.npz to hold a whole number or text"),
         (("data.npz", "--classes", "cat,cow"), "every label to be one of classes"),
