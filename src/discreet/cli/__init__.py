@@ -126,6 +126,8 @@ def build(
     value_norm: options.ValueNorm = 1.0,
     groups: options.Groups = None,
     group_rows: options.GroupRows = 1.0,
+    workers: options.Workers = None,
+    scheduler: options.Scheduler = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -148,6 +150,8 @@ def build(
         values=values,
         groups=groups,
         public=public,
+        workers=workers,
+        scheduler=scheduler,
         force=force,
         as_json=as_json,
         epsilon=epsilon,

@@ -19,12 +19,13 @@ from rich.table import Table
 
 from discreet._files import whole_file
 from discreet.cli.inputs import to_build
+from discreet.cli.places import build_on
 from discreet.cli.shell import Page, already_written, printable
 from discreet.cli.wording import in_flags
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.kernels.public_rows import PublicRows
 from discreet.loading import load as open_release
-from discreet.memory import Memories, Memory, Plan, build, compare
+from discreet.memory import Memories, Memory, Plan, compare
 from discreet.memory.file import to_bytes
 from discreet.memory.prediction import times
 from discreet.regression import LeastSquares
@@ -121,6 +122,8 @@ def build_file(
     values: str | None,
     groups: str | None,
     public: Path | None,
+    workers: int | None,
+    scheduler: str | None,
     force: bool,
     as_json: bool,
     **options: object,
@@ -128,6 +131,7 @@ def build_file(
     """Build a memory from files and write it: whole, or not at all."""
     given = to_build(source, values_file, keys=keys, values=values, groups=groups)
     check_output(output, force=force, inputs=(*given.files, public))
+    build = build_on(given, workers=workers, scheduler=scheduler)
     memory = build(
         public_rows=public_rows(public), progress=has_terminal(), **given.arguments(options)
     )

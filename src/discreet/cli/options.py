@@ -159,6 +159,17 @@ RowsHint = Annotated[
     int | None, typer.Option(help="A public, rounded number of rows; never a count.")
 ]
 GroupRows = Annotated[float, typer.Option(help="A record counts as so many rows.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Processes that read files side by side (needs Dask)."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A cluster of Dask that can open the same files: tls://host:port or tcp://host:port.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]

@@ -11,6 +11,7 @@ import ipaddress
 import logging
 import math
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,9 @@ _MERGED_AT_ONCE = 8
 
 # Rows of one part of a shuffle take about so many bytes.
 _PART_BYTES = 2**26
+
+# Seconds that a scheduler has to answer in.
+_PATIENCE = 10
 
 # A worker of ours keeps so many bytes of sealed data in memory; what is more goes to its disk.
 _KEPT_BYTES = 2**28
@@ -80,6 +84,22 @@ def build(
     rows = _rows(source, keys=keys, values=values, groups=groups)
     with _cluster(client, workers, rows) as running:
         return _build(running, rows, entropy=entropy, progress=progress, **options)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """Yield a client of the cluster at an address, "tls://host:port" or "tcp://host:port".
+
+    Certificates for the former are where Dask's configuration says (`distributed.comm.tls`).
+    """
+    try:
+        client = Client(address, timeout=_PATIENCE)
+    except (OSError, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"Expected a scheduler of Dask at {address}: {type(error).__name__}."
+        ) from None
+    with client:
+        yield client
 
 
 def _build(
@@ -296,7 +316,13 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
         ) as cluster,
         Client(cluster) as own,
     ):
+        own.run(_leave_interrupts_alone)
         yield own
+
+
+def _leave_interrupts_alone() -> None:
+    """Let Ctrl-C, which reaches all processes of a terminal, be for the one that closes them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _warn_if_anybody_listens(client: Client) -> None:
