@@ -1,0 +1,529 @@
+"""Many rows in many files, measured, and a model of many more: docs/scale.md.
+
+Run: python benchmarks/scale.py (about ten minutes on two quiet cores; needs the extra `dask`). It
+prints the measured part of the page and, with --write, puts it there. --quick has few rows.
+
+- The same rows are built in one process with one thread, in one with two, by two workers, by two
+  workers of which one is killed in the middle, and from shards that are merged in random order;
+  each of them also by records. All must give the same bits: the noise is `discreet.testing.Silent`.
+- The model: seconds a row = reading + features x (a + b x key width + c x value columns), with
+  constants measured on one core of this machine, and what sealing, merging and exchanging take.
+- Times are of one run on one machine: compare them with each other.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+from scipy import optimize
+from sharing import ROOT, table, tell
+
+import discreet
+from discreet.noise import RoundedGaussian, SystemEntropy
+from discreet.shards import Job, exchange
+from discreet.tables import Rows
+from discreet.testing import Silent
+
+PAGE = ROOT / "docs" / "scale.md"
+START, END = "<!-- measured: benchmarks/scale.py -->", "<!-- end of measured -->"
+ROWS, FILES, WIDTH, FEATURES = 4_000_000, 64, 64, 2048
+COLUMNS = {"keys": "embedding", "values": "label"}
+EPSILON = 1.0
+
+# What the model takes for granted: change them to your own.
+NETWORK = 1e9  # bytes a second, of each worker
+ROWS_IN_A_FILE = 1_000_000
+PRICE = 0.05  # of a core for an hour, in any currency
+
+
+def options(rows: int) -> dict[str, Any]:
+    """Return what all builds are asked for."""
+    return {
+        "epsilon": EPSILON,
+        "delta": 0.1 / rows,
+        "scale": 2.0,
+        "rows_hint": rows,
+        "kernel": "fourier",
+        "features": FEATURES,
+    }
+
+
+def write_rows(folder: pathlib.Path, rows: int) -> None:
+    """Write files with embeddings of length one, a label and a person; five rows a person."""
+    rng = np.random.default_rng(0)
+    count = rows // FILES
+    for number in range(FILES):
+        keys = rng.standard_normal((count, WIDTH), dtype=np.float32)
+        keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+        ends = np.arange(0, keys.size + 1, WIDTH, dtype=np.int32)
+        columns = {
+            "embedding": pa.ListArray.from_arrays(pa.array(ends), pa.array(keys.ravel())),
+            "label": np.sign(keys[:, 0]),
+            "person": rng.integers(rows // 5, size=count),
+        }
+        parquet.write_table(pa.table(columns), folder / f"part-{number:03d}.parquet")
+
+
+# --- one run, in a process of its own -------------------------------------------------------------
+
+
+def one_run(folder: str, how: str, groups: str | None, rows: int) -> dict[str, Any]:
+    """Build in one way, and return seconds, a hash of the sums, and how much memory it took."""
+    source = Rows(folder, **COLUMNS, groups=groups)
+    start = time.perf_counter()
+    memory = WAYS[how](source, rows)
+    seconds = time.perf_counter() - start
+    own, children = (
+        resource.getrusage(who).ru_maxrss * 1024
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return {
+        "seconds": seconds,
+        "bits": hashlib.sha256(memory.released.state.tobytes()).hexdigest(),
+        "memory": children if "worker" in how else own,
+    }
+
+
+def _one_process(source: Rows, rows: int) -> discreet.Memory:
+    return discreet.build(source, entropy=Silent(), **options(rows))
+
+
+def _one_thread(source: Rows, rows: int) -> discreet.Memory:
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    return _one_process(source, rows)
+
+
+def _two_workers(source: Rows, rows: int) -> discreet.Memory:
+    from discreet.shards.dask import build
+
+    return build(source, workers=2, entropy=Silent(), **options(rows))
+
+
+def _killed(source: Rows, rows: int) -> discreet.Memory:
+    """Kill a worker as soon as it has worked for a while."""
+    from discreet.shards import dask
+
+    killed: list[int] = []
+
+    def kill(parent: int) -> None:
+        while not killed:
+            time.sleep(0.2)
+            for pid in _children(parent):
+                if _cpu_seconds(pid) > (4 if rows > 1e6 else 2):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                    return
+
+    thread = threading.Thread(target=kill, args=(os.getpid(),), daemon=True)
+    thread.start()
+    memory = dask.build(source, workers=2, entropy=Silent(), **options(rows))
+    if not killed:
+        raise RuntimeError("no worker was killed")
+    return memory
+
+
+def _shards(source: Rows, rows: int) -> discreet.Memory:
+    """Merge shards in random order; records by way of an exchange."""
+    job = Job(key_dim=WIDTH, value_dim=1, by_record=source.by_record, **options(rows))
+    parts = source.parts()
+    names = [part.name for part in parts]
+    rng = np.random.default_rng(1)
+    if not source.by_record:
+        sealed = [job.partial(part, shard=part.name) for part in parts]
+    else:
+        count = 16
+        pieces = [job.scatter(part.chunks(), shard=part.name, parts=count) for part in parts]
+        sealed = [
+            job.gather(
+                [pieces[place][part] for place in rng.permutation(len(pieces))],
+                part=part,
+                parts=count,
+                expected=names,
+            )
+            for part in range(count)
+        ]
+        names = [exchange.part_name(part, count) for part in range(count)]
+    mixed = [sealed[place] for place in rng.permutation(len(sealed))]
+    middle = len(mixed) // 3
+    merged = [job.merge(mixed[:middle]), *mixed[middle:]]
+    return job.release(merged, expected=names, entropy=Silent())
+
+
+WAYS: dict[str, Callable[[Rows, int], discreet.Memory]] = {
+    "one process, one thread": _one_thread,
+    "one process, two threads": _one_process,
+    "two workers": _two_workers,
+    "two workers, one killed": _killed,
+    "shards in random order": _shards,
+}
+
+
+def _children(parent: int) -> list[int]:
+    """Return processes that compute for this one."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, rest = path.read_text().split(" (", 1)
+        except OSError:
+            continue
+        if int(rest.rsplit(") ", 1)[1].split()[1]) == parent:
+            found.append(int(pid))
+    return found
+
+
+def _cpu_seconds(pid: int) -> float:
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured_ways(folder: pathlib.Path, rows: int) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what each way takes, by row and by record; raise if any bits differ."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for unit, groups in (("rows", None), ("records", "person")):
+        found[unit] = {}
+        for how in WAYS:
+            given = json.dumps([str(folder), how, groups, rows])
+            command = [sys.executable, "-W", "ignore", __file__, "--one-run", given]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            found[unit][how] = json.loads(done.stdout.splitlines()[-1])
+            tell(f"{unit}, {how}: {found[unit][how]['seconds']:.1f} s")
+        if len({each["bits"] for each in found[unit].values()}) != 1:
+            raise RuntimeError(f"not all ways give the same bits: {unit}")
+    return found
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Model:
+    """Seconds on one core of this machine.
+
+    Attributes:
+        read: for each number of a row.
+        feature: for each feature of a row.
+        key: for each feature and column of keys.
+        value: for each feature and column of values, and one more.
+        sealed: for each byte of sums that is sealed, opened and merged.
+        exchanged: for each byte of rows that is divided, sealed, opened and joined.
+        drawn: for each number that gets noise.
+    """
+
+    read: float
+    feature: float
+    key: float
+    value: float
+    sealed: float
+    exchanged: float
+    drawn: float
+
+    def row(self, key_dim: int, value_dim: int, features: int) -> float:
+        """Return the seconds that a row takes."""
+        each = self.feature + self.key * key_dim + self.value * (value_dim + 1)
+        return self.read * (key_dim + value_dim) + features * each
+
+    def total(
+        self,
+        rows: float,
+        *,
+        workers: int,
+        key_dim: int = WIDTH,
+        value_dim: int = 1,
+        features: int = FEATURES,
+        by_record: bool = False,
+        files: float | None = None,
+    ) -> float:
+        """Return the seconds that a build takes, without the start of workers."""
+        files = max(rows / ROWS_IN_A_FILE, 1) if files is None else files
+        state = 8 * features * (value_dim + 1)
+        rest = files * state * (2 * self.sealed + 2 / NETWORK)
+        if by_record:
+            # Rows as they are stored (float32), and everything is read and sealed once more.
+            rest += rows * 4 * (key_dim + value_dim) * (self.exchanged + 2 / NETWORK)
+        shared = rows * self.row(key_dim, value_dim, features) + rest
+        return shared / workers + features * (value_dim + 1) * self.drawn
+
+
+def seconds_of(work: Callable[[], object], times: int = 3) -> float:
+    """Return the shortest of several runs."""
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def fitted(folder: pathlib.Path, *, quick: bool) -> Model:
+    """Measure the constants of the model, on one core."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    part = Rows(folder, **COLUMNS).parts()[0]
+    numbers = sum(len(keys) for keys, _, _ in part.chunks()) * (WIDTH + 1)
+    read = seconds_of(lambda: sum(len(keys) for keys, _, _ in part.chunks())) / numbers
+    count = 4_000 if quick else 20_000
+    shapes = [(16, 1, 512), (16, 1, 2048), (64, 1, 2048), (64, 64, 2048), (128, 1, 4096)]
+    lines, seconds = [], []
+    for key_dim, value_dim, features in shapes:
+        job = _job(key_dim, value_dim, features)
+        rows = _random(count, key_dim), _random(count, value_dim)
+        taken = seconds_of(lambda job=job, rows=rows: job.partial(rows, shard="a", threads=1))
+        lines.append([features, features * key_dim, features * (value_dim + 1)])
+        seconds.append(taken / count)
+    # Relative errors count, so that narrow rows weigh as much as wide ones.
+    weight = 1 / np.array(seconds)
+    (feature, key, value), _ = optimize.nnls(np.array(lines) * weight[:, None], np.ones(len(lines)))
+    job = _job(WIDTH, 64, FEATURES)
+    rows = _random(100, WIDTH), _random(100, 64)
+    parts = [job.partial(rows, shard=str(number)) for number in range(8)]
+    sealed = seconds_of(lambda: job.merge(parts)) / sum(map(len, parts))
+    return Model(
+        read=read,
+        feature=feature,
+        key=key,
+        value=value,
+        sealed=sealed,
+        exchanged=_exchange_seconds(count),
+        drawn=seconds_of(lambda: RoundedGaussian(sigma=2.0**30).sample(10**5, entropy=_SOURCE))
+        / 10**5,
+    )
+
+
+_SOURCE = SystemEntropy()
+
+
+def _job(key_dim: int, value_dim: int, features: int, *, by_record: bool = False) -> Job:
+    return Job(
+        key_dim=key_dim,
+        value_dim=value_dim,
+        by_record=by_record,
+        **{**options(10**6), "features": features},
+    )
+
+
+def _random(rows: int, width: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((rows, width), dtype=np.float32)
+
+
+def _exchange_seconds(count: int) -> float:
+    """Return the seconds for each byte of rows, there and back; five rows a person."""
+    job = _job(WIDTH, 1, FEATURES, by_record=True)
+    rows = _random(count, WIDTH), _random(count, 1)
+    people = np.random.default_rng(1).integers(count // 5, size=count)
+    secret, settings = job.__getstate__()
+
+    def there_and_back() -> None:
+        pieces = job.scatter(rows, shard="a", parts=16, groups=people)
+        for part, piece in enumerate(pieces):
+            exchange.gather(
+                [piece],
+                part=part,
+                parts=16,
+                expected=["a"],
+                digest=settings.digest,
+                key=secret.key,
+            )
+
+    return seconds_of(there_and_back) / sum(each.nbytes for each in rows)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def ways_table(found: dict[str, dict[str, dict[str, Any]]], rows: int) -> list[str]:
+    """Return what was measured: seconds, times faster than one thread, and memory."""
+    body = []
+    for how in WAYS:
+        cells = [how]
+        for unit in ("rows", "records"):
+            each, one = found[unit][how], found[unit]["one process, one thread"]
+            ratio = one["seconds"] / each["seconds"]
+            cells += [
+                f"{each['seconds']:.0f} s",
+                f"{ratio:.2f} ×",
+                f"{each['memory'] / 1e6:.0f} MB",
+            ]
+        body.append(cells)
+    head = ["", "rows", "", "memory", "records", "", "memory"]
+    told = (
+        f"{rows:,} rows of {WIDTH} numbers in {FILES} Parquet files, {FEATURES:,} features. All "
+        "five ways gave the same bits, by row and by record. Times in one run, and how many times "
+        "faster than one thread; memory is the most that one process (one worker) had."
+    )
+    return [told, *table(head, body)]
+
+
+def model_tables(model: Model, found: dict[str, dict[str, dict[str, Any]]], rows: int) -> list[str]:
+    """Return the constants, measured points beside the model, and what it says of more rows."""
+    constants = [
+        ["reading a number of a row", f"{model.read * 1e9:.2f} ns"],
+        ["a feature of a row", f"{model.feature * 1e9:.2f} ns"],
+        ["a feature and a column of keys", f"{model.key * 1e9:.3f} ns"],
+        ["a feature and a column of values (and one more)", f"{model.value * 1e9:.3f} ns"],
+        ["a byte of sums, sealed, opened, merged", f"{model.sealed * 1e9:.2f} ns"],
+        ["a byte of rows, exchanged by record", f"{model.exchanged * 1e9:.2f} ns"],
+        ["a number of noise", f"{model.drawn * 1e9:.0f} ns"],
+    ]
+    points = []
+    for unit in ("rows", "records"):
+        for how, workers in (("one process, one thread", 1), ("two workers", 2)):
+            said = model.total(
+                rows,
+                workers=workers,
+                by_record=unit == "records" and workers > 1,
+                files=FILES,
+            )
+            points.append(
+                [f"{unit}, {how}", f"{said:.0f} s", f"{found[unit][how]['seconds']:.0f} s"]
+            )
+    assumed = (
+        f"Keys of {WIDTH} numbers; {ROWS_IN_A_FILE:,} rows a file; {NETWORK / 1e9:g} GB/s to and "
+        f"from each worker; {PRICE:g} for a core for an hour. Sent: sums by all workers together, "
+        "and rows by an exchange of records."
+    )
+    return [
+        "### The model",
+        "",
+        "One core of this machine:",
+        *table(["what", "time"], constants),
+        "Beside it, what was measured (with the start of workers, which the model leaves out):",
+        *table(["", "model", "measured"], points),
+        "### A billion rows, and a thousand billion",
+        "",
+        assumed,
+        *table(
+            [
+                "rows",
+                "features",
+                "values",
+                "workers",
+                "time",
+                "by record",
+                "cost",
+                "sums sent",
+                "rows sent",
+            ],
+            [_line(model, *each) for each in _CASES],
+        ),
+    ]
+
+
+_CASES = [
+    (1e6, 2048, 1, 1),
+    (1e9, 2048, 1, 16),
+    (1e9, 2048, 1, 256),
+    (1e9, 16384, 64, 256),
+    (1e12, 2048, 1, 256),
+    (1e12, 2048, 1, 4096),
+    (1e12, 16384, 64, 4096),
+]
+
+
+def _line(model: Model, rows: float, features: int, value_dim: int, workers: int) -> list[str]:
+    shape = {"features": features, "value_dim": value_dim}
+    alone = model.total(rows, workers=1, **shape)
+    sent = max(rows / ROWS_IN_A_FILE, 1) * 8 * features * (value_dim + 1)
+    return [
+        f"{rows:,.0f}",
+        f"{features:,}",
+        str(value_dim),
+        f"{workers:,}",
+        _duration(model.total(rows, workers=workers, **shape)),
+        _duration(model.total(rows, workers=workers, by_record=True, **shape)),
+        f"{max(alone / 3600 * PRICE, 0.01):,.2f}",
+        _bytes(sent),
+        _bytes(rows * 4 * (WIDTH + value_dim)),
+    ]
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _bytes(count: float) -> str:
+    power = min(max(int(math.log10(count) // 3), 1), 5)
+    return f"{count / 1000**power:.0f} {'kMGTP'[power - 1]}B"
+
+
+def limits_table() -> list[str]:
+    """Return where numbers end: from the settings themselves."""
+    body = []
+    for rows in (10**6, 10**9, 10**12):
+        settings = _settled(rows)
+        [layout] = settings.layouts
+        noise = settings.multiplier / rows
+        body.append(
+            [
+                f"{rows:,}",
+                f"{layout.most_rows:.1e}",
+                f"2^-{layout.resolution}",
+                f"{0.1 / rows:.0e}",
+                f"{settings.multiplier:.2f}",
+                f"{noise:.0e}",
+            ]
+        )
+    head = ["`rows_hint`", "int64 holds", "values rounded to", "δ", "σ at ε = 1", "σ / rows"]
+    return ["### Where numbers end", *table(head, body)]
+
+
+def _settled(rows: int) -> discreet.memory.Settings:
+    return Job(key_dim=WIDTH, value_dim=1, **options(rows)).settings
+
+
+def page(*, rows: int, quick: bool) -> list[str]:
+    """Measure, and return the measured part of the page."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        tell(f"writing {rows:,} rows")
+        write_rows(folder, rows)
+        found = measured_ways(folder, rows)
+        model = fitted(folder, quick=quick)
+    lines = ["", *ways_table(found, rows), *model_tables(model, found, rows), *limits_table()]
+    while lines[-1] == "":
+        lines.pop()
+    return [*lines, ""]
+
+
+def main() -> None:
+    """Measure, print, and write what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few rows")
+    parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.name}")
+    parser.add_argument("--one-run", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)
+    if given.one_run is not None:
+        print(json.dumps(one_run(*json.loads(given.one_run))))
+        return
+    lines = page(rows=FILES * 2_500 if given.quick else ROWS, quick=given.quick)
+    print("\n".join(lines))
+    if given.write:
+        text = PAGE.read_text(encoding="utf-8")
+        before, after = text.split(START)[0], text.split(END)[1]
+        PAGE.write_text(before + START + "\n" + "\n".join(lines) + "\n" + END + after, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
