@@ -37,6 +37,7 @@ ROOMS = (
     "regression",
     "rounds",
     "sklearn",
+    "tables",
     "testing",
 )
 
