@@ -38,6 +38,7 @@ ROOMS = (
     "rounds",
     "shards",
     "sklearn",
+    "tables",
     "testing",
 )
 

@@ -1,10 +1,12 @@
-"""People's tables in: from FILE or FILE:NAME to an array of numbers, or to one thing for each row.
+"""People's tables in: some columns in chunks (`Rows`), or one array of a file (FILE or FILE:NAME).
 
-Follow a file through the room: `files` (what was typed, and the reader for it) → `formats` (.npy,
-.npz and .safetensors, mapped where they can be) or `parquet` (the one module that imports pyarrow)
-→ `names` (which array is meant) and `limits` (what is too large to unpack). Nothing is unpickled,
-and messages name files, columns and types, never a value. What rows mean is for others to know:
-nothing here imports a mechanism.
+Follow a row through the room: `rows` → `sources` (what was given, and the tables that it stands
+for) → `mapped` (.npz and .safetensors), `parquet` and `streams` (what speaks Arrow) → `arrow` (its
+columns as numpy's) → `chunks` (cut and joined to one size) → `records` (rows of one record come
+together). A single array goes through `files` → `formats` or `parquet` → `names` (which array is
+meant) and `limits` (what is too large to unpack). pyarrow is loaded when it is needed. Nothing is
+unpickled, and messages name files, columns and types, never a value. What rows mean is for others
+to know: nothing here imports a mechanism.
 """
 
 from discreet.tables.files import read_array, read_groups, read_labels, split

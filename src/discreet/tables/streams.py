@@ -131,8 +131,8 @@ class _Dataset(_Readable):
     def count(self, columns: Columns) -> int | None:  # noqa: ARG002
         """Return the number of rows in the footer, if it has one. PRIVATE."""
         with _sentences(self.where):
-            footer = getattr(self.given, "metadata", None)
-        return None if footer is None else int(footer.num_rows)
+            rows = getattr(getattr(self.given, "metadata", None), "num_rows", None)
+        return rows if isinstance(rows, int) else None
 
     def _batches(self, names: list[str]) -> Iterator[Arrow]:
         schema = self.given.schema if self.schema is None else self.schema

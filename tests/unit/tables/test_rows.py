@@ -1,0 +1,481 @@
+"""Rows of every kind of source: the same arrays, in chunks, with every record in one of them."""
+
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from data import unit_rows
+from pyarrow import dataset, parquet
+from safetensors.numpy import save_file
+
+import discreet
+from discreet.errors import InvalidInput
+from discreet.tables import Rows, chunks, records
+from discreet.tables.records import bucket_of
+from discreet.testing import Silent
+
+KEYS, VALUES = unit_rows(60, 4).astype(np.float32), unit_rows(60, 2, seed=1)
+PEOPLE = np.arange(60) * 7 % 11
+NAMES = np.array([f"né {each}" for each in PEOPLE])
+TABLE = pa.table(
+    {
+        "keys": list(KEYS),
+        "values": list(VALUES),
+        "x": VALUES[:, 0],
+        "y": VALUES[:, 1],
+        "label": NAMES,
+        "number": PEOPLE,
+    }
+)
+OPTIONS = {"epsilon": 1.0, "delta": 1e-6, "scale": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for part in range(3):
+        path = Path("data", f"day={part}", f"part-{part}.parquet")
+        path.parent.mkdir(parents=True)
+        parquet.write_table(TABLE.slice(20 * part, 20), path, row_group_size=7)
+    Path("data", "_SUCCESS").touch()
+    Path("data", ".hidden").mkdir()
+    arrays = {"keys": KEYS, "values": VALUES, "x": VALUES[:, 0].copy(), "y": VALUES[:, 1].copy()}
+    np.savez("all.npz", label=NAMES, number=PEOPLE, **arrays)
+    save_file({**arrays, "number": PEOPLE, "label": PEOPLE}, "all.safetensors")
+
+
+def relation():
+    return duckdb.from_arrow(TABLE)
+
+
+FILES = {
+    "directory": lambda: "data",
+    "pattern": lambda: "data/*/*.parquet",
+    "deep pattern": lambda: Path("data/**"),
+    "list": lambda: [f"data/day={part}/part-{part}.parquet" for part in range(3)],
+    "npz": lambda: "all.npz",
+    "safetensors": lambda: "all.safetensors",
+}
+AGAIN = {
+    **FILES,
+    "table": lambda: TABLE,
+    "batch": lambda: TABLE.combine_chunks().to_batches()[0],
+    "tables": lambda: [TABLE.slice(0, 13), TABLE.slice(13, 0), TABLE.slice(13)],
+    "pandas": TABLE.to_pandas,
+    "polars": lambda: pl.from_arrow(TABLE),
+    "duckdb": relation,
+    "dataset": lambda: dataset.dataset("data"),
+    "filtered": lambda: dataset.dataset("data").filter(dataset.field("number") >= 0),
+    "in memory": lambda: dataset.dataset(TABLE),
+}
+ONCE = {
+    "reader": lambda: TABLE.to_reader(max_chunksize=9),
+    "generator": lambda: (TABLE.slice(start, 9) for start in range(0, 60, 9)),
+    "mixed": lambda: iter([TABLE.slice(0, 30).to_batches()[0], TABLE.slice(30).to_pandas()]),
+}
+SOURCES = {**AGAIN, **ONCE}
+
+
+def whole(made):
+    """Return all chunks as one."""
+    return [np.concatenate(each) for each in zip(*made, strict=True)]
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("values", ["values", "x,y", ["x", "y"]])
+def test_every_source_gives_the_same_rows(kind, values):
+    rows = Rows(SOURCES[kind](), keys="keys", values=values)
+    rows.check()
+    assert (rows.key_dim, rows.value_dim, rows.by_record) == (4, 2, False)
+    assert rows.count in (60, None)
+    keys, got = whole(rows)
+    np.testing.assert_array_equal(keys, KEYS, strict=True)
+    np.testing.assert_array_equal(got, VALUES, strict=True)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_labels_and_groups_come_with_the_rows(kind):
+    texts = kind != "safetensors"
+    rows = Rows(SOURCES[kind](), keys="x,y", labels="label", groups="number")
+    assert rows.has_texts is texts
+    keys, labels, groups = whole(rows)
+    np.testing.assert_array_equal(keys, VALUES)
+    np.testing.assert_array_equal(labels, NAMES if texts else PEOPLE)
+    np.testing.assert_array_equal(groups, PEOPLE)
+    assert labels.dtype.kind == ("U" if texts else "i")
+
+
+@pytest.mark.parametrize("kind", AGAIN)
+def test_what_is_there_can_be_read_again(kind):
+    rows = Rows(AGAIN[kind](), keys="keys", values="values", groups="number")
+    first, second = whole(rows), whole(rows)
+    for one, two in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("kind", ONCE)
+@pytest.mark.parametrize("groups", [None, "number"])
+def test_a_stream_is_read_once(kind, groups):
+    rows = Rows(ONCE[kind](), keys="keys", values="values", groups=groups)
+    list(rows)
+    for again in (rows, rows.chunks()):
+        with pytest.raises(InvalidInput, match="read once"):
+            list(again)
+
+
+def test_chunks_are_cut_and_joined_to_one_size(monkeypatch):
+    monkeypatch.setattr(chunks, "_NUMBERS", 6 * 25)
+    for given in (TABLE, [TABLE.slice(start, 2) for start in range(0, 60, 2)], "data"):
+        sizes = [len(keys) for keys, _ in Rows(given, keys="keys", values="values")]
+        assert max(sizes) <= 25
+        assert len(sizes) <= 5
+    monkeypatch.setattr(chunks, "_NUMBERS", 1)
+    assert {len(keys) for keys, _ in Rows("data", keys="keys", values="values")} == {1}
+
+
+@pytest.mark.parametrize("groups", ["number", "label"])
+def test_every_record_lies_in_one_chunk(monkeypatch, groups):
+    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 60 * 48 // 4)
+    monkeypatch.setattr(chunks, "_NUMBERS", 50)
+    made = list(Rows("data", keys="keys", values="values", groups=groups))
+    assert len(made) > 1
+    met = [set(each.tolist()) for _, _, each in made]
+    assert all(one.isdisjoint(two) for one, two in itertools.combinations(met, 2))
+    keys, values, _ = whole(made)
+    assert sorted(map(tuple, keys)) == sorted(map(tuple, KEYS))
+    assert sorted(map(tuple, values)) == sorted(map(tuple, VALUES))
+
+
+def test_a_stream_with_groups_that_is_too_long_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(records, "_BYTES_HELD", 500)
+    with pytest.raises(InvalidInput, match="Parquet files first"):
+        list(Rows(TABLE.to_reader(), keys="keys", values="values", groups="number"))
+
+
+def test_rows_that_change_between_passes_are_refused(monkeypatch):
+    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 60 * 48 // 4)
+    tables = [TABLE]
+    made = iter(Rows(tables, keys="keys", values="values", groups="number"))
+    next(made)
+    tables.append(TABLE)
+    with pytest.raises(InvalidInput, match="they have changed"):
+        list(made)
+
+
+def test_ids_have_the_same_bucket_whatever_they_are_stored_in():
+    numbers = [0, 5, -7, 2**31, 5]
+    expected = bucket_of(numbers, 97)
+    assert expected.dtype == np.int64
+    assert expected[1] == expected[4]
+    np.testing.assert_array_equal(bucket_of(np.array(numbers), 97), expected)
+    np.testing.assert_array_equal(bucket_of(np.array(numbers, object), 97), expected)
+    small = np.array([0, 5, -7], np.int16)
+    np.testing.assert_array_equal(bucket_of(small, 97), expected[:3])
+    texts = ["a", "né", "5", "\ud800"]
+    expected = bucket_of(texts, 97)
+    np.testing.assert_array_equal(bucket_of(np.array(texts, "U9"), 97), expected)
+    np.testing.assert_array_equal(bucket_of(np.array(texts, object), 97), expected)
+    assert bucket_of(["5"], 2**62) != bucket_of([5], 2**62) != bucket_of([b"5"], 2**62)
+    # Values that another machine would find, too.
+    assert bucket_of([1, 2, 3], 1000).tolist() == [486, 448, 328]
+    assert not np.array_equal(bucket_of(range(99), 97, b"key"), bucket_of(range(99), 97))
+    counts = np.bincount(bucket_of(np.arange(4000), 4))
+    assert counts.min() > 800
+    with pytest.raises(InvalidInput, match="whole numbers"):
+        bucket_of([1.5], 3)
+
+
+def test_ids_with_and_without_a_sign_are_the_same_ids(monkeypatch):
+    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 100)
+    ids = pa.array(PEOPLE.astype(np.uint64))
+    unsigned = TABLE.set_column(TABLE.schema.get_field_index("number"), "number", ids)
+    tables = [TABLE, unsigned, TABLE]
+    made = list(Rows(tables, keys="keys", values="values", groups="number"))
+    assert len(made) > 3
+    for _, _, of_row in made:
+        for each in set(of_row.tolist()):
+            assert of_row.tolist().count(each) == 3 * np.sum(each == PEOPLE)
+
+
+def test_parts_are_files_that_can_be_sent(monkeypatch):
+    rows = Rows("data", keys="keys", values="values")
+    parts = pickle.loads(pickle.dumps(rows.parts()))
+    assert [each.name for each in parts] == [f"day={part}/part-{part}.parquet" for part in range(3)]
+    assert [each.count for each in parts] == [20, 20, 20]
+    assert parts[0].parts() == [parts[0]]
+    np.testing.assert_array_equal(whole(parts[2])[0], KEYS[40:])
+    fragments = Rows(dataset.dataset("data"), keys="keys", values="values").parts()
+    assert [each.name for each in fragments] == [each.name for each in parts]
+    for given in (TABLE, TABLE.to_reader(), [TABLE]):
+        alone = Rows(given, keys="keys", values="values")
+        assert alone.parts() == [alone]
+        with pytest.raises(TypeError, match="private"):
+            pickle.dumps(alone)
+
+
+@pytest.mark.parametrize("groups", [None, "number", "label"])
+@pytest.mark.parametrize("kind", ["directory", "duckdb", "reader", "npz"])
+def test_a_build_from_rows_is_the_build_from_arrays_to_the_bit(monkeypatch, groups, kind):
+    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 60 * 48 // 3)
+    monkeypatch.setattr(chunks, "_NUMBERS", 100)
+    of_row = None if groups is None else (PEOPLE if groups == "number" else NAMES)
+    for front_door, options in (
+        (discreet.build, OPTIONS),
+        (discreet.least_squares, {"epsilon": 1.0, "delta": 1e-6, "features": "linear"}),
+    ):
+        rows = Rows(SOURCES[kind](), keys="keys", values="values", groups=groups)
+        plain = front_door(KEYS, VALUES, groups=of_row, entropy=Silent(), **options)
+        made = front_door(rows, entropy=Silent(), **options)
+        assert made.guarantee == plain.guarantee
+        np.testing.assert_array_equal(made.released.state, plain.released.state)
+        for one, two in zip(plain.released.others, made.released.others, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def test_rounds_read_rows_again_and_again():
+    rows = Rows("data", keys="keys", labels="label", groups="number")
+    fit = {"epsilon": 9.0, "delta": 1e-6, "classes": sorted(set(NAMES)), "features": "linear"}
+    made = discreet.softmax_regression(rows, entropy=Silent(), **fit)
+    plain = discreet.softmax_regression(KEYS, NAMES, groups=PEOPLE, entropy=Silent(), **fit)
+    np.testing.assert_array_equal(made.logits(KEYS), plain.logits(KEYS))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((KEYS,), "Expected values"),
+        ((7,), "Expected values"),
+        (([(KEYS, VALUES)], None, PEOPLE), "groups to come with the chunks"),
+        (([KEYS],), r"chunks to be \(keys, values\)"),
+        (([(KEYS, VALUES), (KEYS, VALUES, PEOPLE)],), "with every chunk, or with none"),
+        (([(KEYS, VALUES), (KEYS[:, :2], VALUES)],), "as in the first chunk"),
+        ((iter([]),), "at least one chunk"),
+    ],
+)
+def test_what_are_no_chunks_is_refused(given, said):
+    keys, values, groups = (*given, None, None)[:3]
+    with pytest.raises(InvalidInput, match=said):
+        discreet.build(keys, values, groups=groups, **OPTIONS)
+
+
+def test_progress_counts_what_the_rows_count(capsys):
+    discreet.build(Rows("data", keys="keys", values="values"), progress=True, **OPTIONS)
+    assert "100%" in capsys.readouterr().err
+
+
+def column(kind, values):
+    return pa.table({"keys": pa.array(values, kind), "values": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.list_(pa.float32()), [[1, 2], [3, 4]]),
+        (pa.large_list(pa.float64()), [[1, 2], [3, 4]]),
+        (
+            pa.list_(pa.float16(), 2),
+            [[np.float16(1), np.float16(2)], [np.float16(3), np.float16(4)]],
+        ),
+        (pa.list_view(pa.int8()), [[1, 2], [3, 4]]),
+        (pa.large_list_view(pa.uint64()), [[1, 2], [3, 4]]),
+    ],
+)
+def test_lists_of_every_kind(kind, values):
+    made = whole(Rows(column(kind, values), keys="keys", values="values"))[0]
+    np.testing.assert_array_equal(made, [[1, 2], [3, 4]])
+    assert made.dtype == kind.value_type.to_pandas_dtype()
+    part = whole(Rows(column(kind, values).slice(1), keys="keys", values="values"))[0]
+    np.testing.assert_array_equal(part, [[3, 4]])
+
+
+def test_categories_booleans_and_plain_numbers():
+    table = pa.table(
+        {
+            "bool": [True, False],
+            "category": pa.array([7, 9]).dictionary_encode(),
+            "half": np.array([1, 2], np.float16),
+            "who": pa.array(["b", "a"]).dictionary_encode(),
+        }
+    )
+    rows = Rows(table, keys="bool,category,half", labels="who", groups="who")
+    keys, labels, groups = whole(rows)
+    np.testing.assert_array_equal(keys, [[1, 7, 1], [0, 9, 2]])
+    assert labels.tolist() == groups.tolist() == ["b", "a"]
+
+
+def test_no_rows_are_one_chunk_if_the_width_is_known():
+    empty = TABLE.slice(0, 0)
+    [(keys, labels, groups)] = Rows(empty, keys="x,y", labels="label", groups="number")
+    assert (keys.shape, labels.shape, groups.shape) == ((0, 2), (0,), (0,))
+    [(keys, values)] = Rows(empty, keys="x,y", values="x")
+    assert values.shape == (0, 1)
+    parquet.write_table(empty, "empty.parquet")
+    for given in (empty, "empty.parquet"):
+        with pytest.raises(InvalidInput, match="to have rows"):
+            list(Rows(given, keys="keys", values="values"))
+    keys, _ = whole(Rows([empty, TABLE], keys="keys", values="values"))
+    np.testing.assert_array_equal(keys, KEYS)
+    keys, _ = whole(Rows(["empty.parquet", "data"], keys="keys", values="values"))
+    np.testing.assert_array_equal(keys, KEYS)
+
+
+def write(name, **columns):
+    parquet.write_table(pa.table(columns), f"data/{name}.parquet")
+
+
+GOOD = {"keys": [[1.0, 2.0, 3.0, 4.0]], "values": [[1.0, 2.0]], "x": [1.0], "number": [5]}
+BAD = {
+    "a column less": ({"values": [[1.0, 2.0]]}, "one column 'keys'; it has: values"),
+    "numbers for lists": ({**GOOD, "keys": [1.0]}, "everywhere: lists of 4 numbers in data/day=0"),
+    "texts for numbers": ({**GOOD, "x": ["one"]}, "x in data/z.parquet to be numbers"),
+    "texts for ids": ({**GOOD, "number": ["a"]}, "numbers in data/day=0/part-0.parquet, texts in"),
+    "longer lists": ({**GOOD, "keys": [[1.0] * 5]}, "lists of 5 numbers in data/z.parquet"),
+    "decimals": ({**GOOD, "x": pa.array([1], pa.decimal128(9))}, "it is decimal128"),
+    "times": ({**GOOD, "number": pa.array([1], pa.timestamp("s"))}, "it is timestamp"),
+    "ids with fractions": ({**GOOD, "number": [1.5]}, "whole number or text"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_file_unlike_the_others_is_named_before_rows_are_read(kind):
+    columns, said = BAD[kind]
+    write("z", **columns)
+    rows = Rows("data", keys="keys", values="x", groups="number")
+    for read in (rows.check, lambda: list(rows), lambda: list(rows.chunks())):
+        with pytest.raises(InvalidInput) as refused:
+            read()
+        assert said in str(refused.value)
+        assert "z.parquet" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {**GOOD, "keys": [None]},
+        {**GOOD, "keys": [[1.0, 2.0, None, 4.0]]},
+        {"keys": [[1.0] * 5, [1.0] * 3], "values": [[1.0, 2.0]] * 2},
+        {**GOOD, "values": pa.array([None], pa.list_(pa.float64(), 2))},
+    ],
+)
+def test_missing_and_ragged_numbers_are_refused_unseen(columns):
+    write("z", **columns)
+    with pytest.raises(InvalidInput, match=r"z\.parquet") as refused:
+        list(Rows("data", keys="keys", values="values"))
+    assert not any(figure in str(refused.value) for figure in ("1.0", "2.0", "4.0"))
+
+
+def test_float32_here_and_float64_there_is_fine():
+    write("z", **GOOD)
+    keys, _ = whole(Rows("data", keys="keys", values="values"))
+    assert keys.dtype == np.float64
+    assert len(keys) == 61
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "said"),
+    [
+        (lambda: Path("data/a.csv").touch(), "data", "data/a.csv to end in .parquet"),
+        (lambda: Path("none/_x").mkdir(parents=True), "none", "there is none"),
+        (lambda: None, "data/*.orc", "to match files, and there is none"),
+        (lambda: None, "absent", "none of this name"),
+        (lambda: None, [], "at least one table"),
+        (lambda: None, ["data", TABLE], "no mixture"),
+        (lambda: np.save("a.npy", KEYS), "a.npy", "holds one array"),
+        (lambda: Path("a.csv").touch(), "a.csv", "to end in one of"),
+        (
+            lambda: Path("data/a.parquet").write_text("PAR1 PAR1"),
+            "data",
+            "data/a.parquet to be a w",
+        ),
+        (lambda: Path("data/a.parquet").touch(), "data", "data/a.parquet to be a whole"),
+        (lambda: os.link("data/day=0/part-0.parquet", "data/a.parquet"), "data", "count twice"),
+        (lambda: os.symlink(".", "data/again"), "data", "to be in data once"),
+        (lambda: os.mkfifo("data/a.parquet"), "data", "something else"),
+        (lambda: None, ["data", "data/day=0"], "every file once"),
+        (lambda: None, pl.from_arrow(TABLE).lazy(), "LazyFrame; .collect()"),
+        (lambda: None, KEYS, "a ndarray"),
+        (lambda: None, {"keys": KEYS}, "a dict"),
+        (lambda: None, [[1]], "a list"),
+        (lambda: None, TABLE["keys"], "the table to be readable"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_a_sentence(make, given, said):
+    make()
+    with pytest.raises(InvalidInput) as refused:
+        Rows(given, keys="keys", values="values").check()
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({"keys": "keys"}, "one of the two"),
+        ({"keys": "keys", "values": "x", "labels": "label"}, "one of the two"),
+        ({"keys": "", "values": "x"}, "names of columns"),
+        ({"keys": "x,x", "values": "x"}, "each column once"),
+        ({"keys": "keys", "labels": ["label"]}, "the name of one column"),
+        ({"keys": "keys,x", "values": "x"}, "one column of lists"),
+        ({"keys": "absent", "values": "x"}, "one column 'absent'; it has: keys, label"),
+        ({"keys": "keys", "labels": "values"}, "a number or text"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["directory", "table", "dataset", "reader"])
+def test_names_that_make_no_sense_are_refused(names, said, kind):
+    with pytest.raises(InvalidInput, match=said):
+        Rows(SOURCES[kind](), **names).check()
+
+
+def test_a_generator_that_fails_quotes_nothing():
+    def failing():
+        yield TABLE
+        raise ValueError("the secret 42")
+
+    with pytest.raises(InvalidInput, match="a ValueError") as refused:
+        list(Rows(failing(), keys="keys", values="values"))
+    assert "42" not in str(refused.value)
+
+
+def test_without_pyarrow_it_says_what_to_install(monkeypatch):
+    for module in ("parquet", "streams"):
+        monkeypatch.setitem(sys.modules, f"discreet.tables.{module}", None)
+    for given in ("data", TABLE):
+        with pytest.raises(InvalidInput, match=r"discreet\[parquet\]"):
+            Rows(given, keys="keys", values="values")
+
+
+MEMORY = """
+import resource, sys
+from discreet.tables import Rows
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for _ in Rows("wide", keys="keys", values="keys"):
+    pass
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def test_memory_does_not_grow_with_the_rows():
+    os.mkdir("wide")
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2**22, np.float32)), 64)
+    for part in range(12):  # 200 MB in all
+        parquet.write_table(pa.table({"keys": lists}), f"wide/{part}.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, check=True, text=True
+    )
+    assert int(done.stdout) < 150 * 2**20
+
+
+def test_no_file_is_left_open():
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        next(iter(Rows("data", keys="keys", values="values")))
+        list(Rows("data", keys="keys", values="values"))
+    assert len(os.listdir("/proc/self/fd")) <= before + 3
