@@ -63,4 +63,6 @@ $(VENV)/.documented: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.tested-all: $(VENV)/.tested tools/install-debian-packages
 	tools/install-debian-packages
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser,docs,examples]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt ray pyspark \
+		|| echo "Ray and Spark do not install here: what documents show of them is not tested."
 	touch $@
