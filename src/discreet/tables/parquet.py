@@ -164,8 +164,11 @@ def _with_length(form: Form, file: Arrow, name: str) -> Form:
     """Return a form with the length of lists that the footer implies, if it is one length."""
     if form.width is not None:
         return form
-    groups = [(rows, columns[0].num_values) for rows, columns in _row_groups(file, [name])]
-    lengths = {divmod(values, rows) for rows, values in groups}
+    lengths = {
+        divmod(sum(each.num_values for each in columns), rows)
+        for rows, columns in _row_groups(file, [name])
+        if len(columns) == 1  # else there are columns called NAME.SOMETHING, too
+    }
     if len(lengths) != 1:  # no rows, or lists that differ: whoever reads them will see
         return form
     ((length, rest),) = lengths

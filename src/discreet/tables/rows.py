@@ -18,7 +18,8 @@ class Rows:
 
     Iterating yields (keys, values), or (keys, values, groups) with every record wholly in one
     chunk: numpy arrays of shapes (m, d), (m, d_v) and (m,). With `labels`, those stand where values
-    would: shape (m,), numbers or texts. Floats keep their width. It can be iterated over again,
+    would: shape (m,), numbers or texts. Floats keep their width; groups that are texts are Python's
+    own, in an array of objects. It can be iterated over again,
     unless the source comes once (a reader, a generator).
 
     Without groups a chunk has about 2^22 numbers. With them the source is read once for every
@@ -126,7 +127,7 @@ class Rows:
 
     def _records(self) -> Iterator[Chunk]:
         return gathered(
-            self.chunks,
+            self._alike,
             rows=self.count,
             row_bytes=8 * sum(self._widths()),
             again=all(table.again for table in self._tables),

@@ -197,12 +197,15 @@ def test_ids_with_and_without_a_sign_are_the_same_ids(monkeypatch):
     monkeypatch.setattr(records, "_BYTES_AT_ONCE", 100)
     ids = pa.array(PEOPLE.astype(np.uint64))
     unsigned = TABLE.set_column(TABLE.schema.get_field_index("number"), "number", ids)
-    tables = [TABLE, unsigned, TABLE]
+    tables = [TABLE, unsigned.slice(0, 30), TABLE.slice(30)]
     made = list(Rows(tables, keys="keys", values="values", groups="number"))
     assert len(made) > 3
     for _, _, of_row in made:
         for each in set(of_row.tolist()):
-            assert of_row.tolist().count(each) == 3 * np.sum(each == PEOPLE)
+            assert of_row.tolist().count(each) == 2 * np.sum(each == PEOPLE)
+    with_sign = records._mixed(np.array([5, -7]))
+    np.testing.assert_array_equal(records._mixed(np.array([5], np.uint16)), with_sign[:1])
+    np.testing.assert_array_equal(records._mixed(np.array([5, -7], object)), with_sign)
 
 
 def test_parts_are_files_that_can_be_sent(monkeypatch):
@@ -370,6 +373,16 @@ def test_missing_and_ragged_numbers_are_refused_unseen(columns):
     with pytest.raises(InvalidInput, match=r"z\.parquet") as refused:
         list(Rows("data", keys="keys", values="values"))
     assert not any(figure in str(refused.value) for figure in ("1.0", "2.0", "4.0"))
+
+
+def test_lists_that_differ_from_batch_to_batch_are_refused():
+    short, long = (pa.table({"keys": [[1.0] * width] * 9}) for width in (2, 3))
+    with parquet.ParquetWriter("x.parquet", short.schema) as file:
+        file.write_table(short)
+        file.write_table(long)
+    for given in ([short, long], iter([short, long]), "x.parquet"):
+        with pytest.raises(InvalidInput, match="lists of one length"):
+            list(Rows(given, keys="keys", values="keys"))
 
 
 def test_float32_here_and_float64_there_is_fine():
