@@ -48,7 +48,7 @@ _PART_BYTES = 2**26
 _PATIENCE = 10
 
 # A worker of ours keeps so many bytes of sealed data in memory; what is more goes to its disk.
-_KEPT_BYTES = 2**28
+_KEPT_BYTES = 2**27
 
 
 @shows_options()
@@ -200,10 +200,10 @@ class _Plan:
             run(_scatter, table, rows.columns, name, parts, returns=parts)
             for table, name in zip(rows.tables, rows.names, strict=True)
         ]
-        sums = [
-            run(_gather, [each[part] for each in pieces], part, parts, rows.names)
-            for part in range(parts)
-        ]
+        # Taken apart as soon as it is there: a list that went to disk would be read for each part.
+        with dask.annotate(priority=1):
+            by_part = [[each[part] for each in pieces] for part in range(parts)]
+        sums = [run(_gather, some, part, parts, rows.names) for part, some in enumerate(by_part)]
         names = [exchange.part_name(part, parts) for part in range(parts)]
         return cls(run.merged(sums), [*pieces, *sums], names)
 
