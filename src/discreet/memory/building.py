@@ -5,6 +5,7 @@ from typing import Unpack
 
 from discreet import _validate
 from discreet._typing import Array
+from discreet.ledger import Ledger
 from discreet.memory import file
 from discreet.memory.builder import Builder
 from discreet.memory.collector import Layers
@@ -22,6 +23,9 @@ def build(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
     **options: Unpack[BuildOptions],
 ) -> Memory:
     """Return a memory that answers attention over private keys and values, any number of times.
@@ -41,11 +45,23 @@ def build(
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
         **options: see `discreet.memory.Options`. epsilon and delta are required; without a `scale`,
             so is `rows_hint` (under "replace" the number of rows is public, and the default).
     """
     layers = [(keys, values)]
-    [memory] = build_many(layers, groups=groups, entropy=entropy, progress=progress, **options)
+    [memory] = build_many(
+        layers,
+        groups=groups,
+        entropy=entropy,
+        progress=progress,
+        ledger=ledger,
+        dataset=dataset,
+        analyst=analyst,
+        **options,
+    )
     return memory
 
 
@@ -56,6 +72,9 @@ def build_many(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
     **options: Unpack[BuildOptions],
 ) -> list[Memory]:
     """Return one memory for each layer, all of them together under one (epsilon, delta).
@@ -68,7 +87,7 @@ def build_many(
         _validate.instance("entropy", entropy, Entropy)
     feed = Feed.of(layers, groups)
     options["rows_hint"] = feed.rows_hint(options.get("rows_hint"), options.get("neighbours"))
-    builder = Builder(**options)
+    builder = Builder(ledger=ledger, dataset=dataset, analyst=analyst, **options)
     feed.into(builder, progress=progress)
     return builder.release(entropy)
 
