@@ -12,11 +12,10 @@ from discreet.accounting.receipt import Carrier
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.ledger import records
 from discreet.ledger.account import Account
-from discreet.ledger.filter import whole_limit
-from discreet.ledger.limits import broken_by, largest_epsilon, refuse
+from discreet.ledger.limits import broken_by, refuse
 from discreet.ledger.statement import State, Statement
 from discreet.ledger.store import Store
-from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy
+from discreet.privacy import Neighbours, Privacy
 
 UNITS = ("row", "record")
 
@@ -234,32 +233,14 @@ class Ledger:
             limits = records.analyst_limits(connection, found)
             if analyst is not None and analyst not in limits:
                 raise InvalidInput(f"Expected analyst={analyst!r} to have a limit of his own.")
-            bounds = records.bounds(connection, found, analyst)
-            spends = records.spends(connection, found, analyst)
-        mine = bounds[-1].filter
-        counted = [each for each in spends if each.state is not State.VOIDED]
-        mark = "" if all(each.receipt.private for each in counted) else f"{NOT_PRIVATE}: "
-        return Statement(
-            dataset=dataset,
-            analyst=analyst,
-            unit=found.unit,
-            limit=mine.limit,
-            spent=Guarantee(
-                min(mine.epsilon, _LARGEST),
-                mine.limit.delta,
-                mine.limit.neighbours,
+            return Statement(
+                dataset=dataset,
+                analyst=analyst,
                 unit=found.unit,
-                scope=f"{mark}all of {len(counted)} releases together, with all answers to any "
-                "queries,",
-            ),
-            left=largest_epsilon(bounds, whole_limit(mine.limit), delta=mine.limit.delta),
-            spends=spends,
-            limits=limits,
-        )
-
-
-# What nobody is protected by, where no ε holds at all.
-_LARGEST = 1e9
+                bounds=tuple(records.bounds(connection, found, analyst)),
+                spends=records.spends(connection, found, analyst),
+                limits=limits,
+            )
 
 
 def account_of(

@@ -1,11 +1,16 @@
 """What a ledger says of a data set: its limit, what is spent, what is left. Public numbers only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from discreet.accounting import Receipt
+from discreet.ledger.filter import whole_limit
+from discreet.ledger.limits import Bound, largest_epsilon
 from discreet.privacy import NOT_PRIVATE, Guarantee, Privacy, rounded_down, rounded_up
+
+# Where no ε holds at all.
+_LARGEST = 1e9
 
 
 class State(StrEnum):
@@ -69,10 +74,7 @@ class Statement:
         dataset: its name.
         analyst: whose account it is; None for the whole data set.
         unit: whom the limit protects: a "row" or a "record".
-        limit: that all releases together stay within.
-        spent: what those that count come to together, at the limit's δ. The same rules as for the
-            limit: `docs/privacy.md`, "Ledger".
-        left: the largest ε, at the limit's δ, that a Gaussian release may still have; 0 for none.
+        bounds: the limits that the next release has to stay within, this account's own the last.
         spends: all of them, in the order in which they came.
         limits: of analysts, by name.
     """
@@ -80,16 +82,44 @@ class Statement:
     dataset: str
     analyst: str | None
     unit: str
-    limit: Privacy
-    spent: Guarantee
-    left: float
+    bounds: tuple[Bound, ...] = field(repr=False)
     spends: tuple[Spend, ...]
     limits: dict[str, Privacy]
 
     @property
+    def limit(self) -> Privacy:
+        """What all releases together stay within."""
+        return self.bounds[-1].filter.limit
+
+    @cached_property
+    def spent(self) -> Guarantee:
+        """What all that counts comes to, at the limit's δ, by the same rules as for the limit.
+
+        `docs/privacy.md`, "Ledger".
+        """
+        mark = "" if self.private else f"{NOT_PRIVATE}: "
+        return Guarantee(
+            min(self.bounds[-1].filter.epsilon, _LARGEST),
+            self.limit.delta,
+            self.limit.neighbours,
+            unit=self.unit,
+            scope=f"{mark}all of {len(self._counted)} releases together, with all answers to any "
+            "queries,",
+        )
+
+    @cached_property
+    def left(self) -> float:
+        """The largest ε, at the limit's δ, that a Gaussian release may still have; 0 for none."""
+        return largest_epsilon(self.bounds, whole_limit(self.limit), delta=self.limit.delta)
+
+    @property
     def private(self) -> bool:
         """False if any spend that counts was made with a test source of noise."""
-        return all(each.receipt.private for each in self.spends if each.state is not State.VOIDED)
+        return all(each.receipt.private for each in self._counted)
+
+    @property
+    def _counted(self) -> list[Spend]:
+        return [each for each in self.spends if each.state is not State.VOIDED]
 
     def __str__(self) -> str:
         mark = "" if self.private else f"{NOT_PRIVATE}: "
