@@ -127,6 +127,16 @@ RowsHint = Annotated[
     int | None, typer.Option(help="A public, rounded number of rows; never a count.")
 ]
 GroupRows = Annotated[float, typer.Option(help="A record counts as so many rows.")]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(metavar="BUDGET", help="Count it in this ledger, before any noise is drawn."),
+]
+Dataset = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The name that the rows have in the ledger.")
+]
+Analyst = Annotated[
+    str | None, typer.Option(metavar="WHO", help="Who asks; he may have a limit of his own.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]

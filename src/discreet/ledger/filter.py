@@ -23,8 +23,9 @@ from discreet.privacy import Privacy
 Mechanisms = Sequence[tuple[Mechanism, int]]
 
 # `gaussian_sigma` and `gaussian_epsilon` are inverse to each other up to some units in the last
-# place, and both allow for more than this: a request for the whole limit must fit it.
-_ROUNDING = 1 + 1e-13
+# place, and both allow for more than this: a request for the whole limit must fit it, and an ε of 1
+# that was asked for is not shown as 1.001.
+ROUNDING = 1 + 1e-13
 
 # More than the relative error of the inverse of Φ.
 _COVER_ROUNDING = 1 + 1e-12
@@ -122,9 +123,9 @@ class Filter:
         """Whether all that counts stays within the limit."""
         if not self._covered:
             return False
-        most = self.limit.epsilon * _ROUNDING
+        most = self.limit.epsilon
         # What is quick to tell comes first: `tight` is never above either, and takes far longer.
-        quick = self.loss <= most or (
+        quick = self.loss <= most * ROUNDING or (
             bool(self.exact) and concentrated_epsilon(self._parts, self._delta) <= most
         )
         return quick or self.epsilon <= most
@@ -135,7 +136,7 @@ class Filter:
         if not self._covered:
             return math.inf
         parts = self._parts
-        return min(tight(parts, delta=self._delta), self.loss) if parts else 0.0
+        return min(tight(parts, delta=self._delta), self.loss) / ROUNDING if parts else 0.0
 
     @property
     def _covered(self) -> bool:

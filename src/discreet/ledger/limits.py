@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from discreet.accounting import tight
 from discreet.errors import BudgetExceeded
-from discreet.ledger.filter import Filter, Mechanisms, largest_fitting
+from discreet.ledger.filter import ROUNDING, Filter, Mechanisms, largest_fitting
 from discreet.privacy import rounded_down, rounded_up
 
 # Less than this is of no use to anybody.
@@ -44,12 +44,13 @@ def refuse(
     if not broken:
         return
     whose, limit = broken[0].whose, broken[0].filter.limit
+    asked = tight(mechanisms, delta=delta) / ROUNDING
     left = largest_epsilon(bounds, mechanisms, delta=delta)
     fits = f"at most ε = {rounded_down(left)} still fits" if left else "nothing fits any more"
     raise BudgetExceeded(
         f"Expected a request that {whose} has the budget for: "
-        f"ε = {rounded_up(tight(mechanisms, delta=delta))} (δ = {delta:g}) was asked for, and of "
-        f"ε = {limit.epsilon:g} (δ = {limit.delta:g}) it has spent "
+        f"ε = {rounded_up(asked)} (δ = {delta:g}) was asked for, and of ε = {limit.epsilon:g} "
+        f"(δ = {limit.delta:g}) it has spent "
         f"ε = {rounded_up(broken[0].filter.epsilon)}; {fits} (δ = {delta:g})."
     )
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from discreet.accounting import Receipt
-from discreet.ledger.filter import whole_limit
+from discreet.ledger.filter import ROUNDING, whole_limit
 from discreet.ledger.limits import Bound, largest_epsilon
 from discreet.privacy import NOT_PRIVATE, Guarantee, Privacy, rounded_down, rounded_up
 
@@ -52,12 +52,17 @@ class Spend:
         """What it promises by itself."""
         return self.receipt.guarantee(delta=self.delta)
 
+    @property
+    def epsilon(self) -> float:
+        """What it was asked for at, as far as its receipt tells."""
+        return self.guarantee.epsilon / ROUNDING
+
     def to_dict(self) -> dict[str, object]:
         """Return what there is to know, as plain JSON types."""
         return {
             "id": self.id,
             "state": str(self.state),
-            "epsilon": self.guarantee.epsilon,
+            "epsilon": self.epsilon,
             "delta": self.delta,
             "analyst": self.analyst,
             "at": self.at,
