@@ -111,7 +111,7 @@ class Store:
 
     @contextmanager
     def _transaction(self, begin: str, verb: str) -> Iterator[sqlite3.Connection]:
-        if not self.path.exists():
+        if not os.path.exists(self.path):  # Path.exists raises where we may not look
             raise LedgerError(
                 f"Expected {self.path} to be a ledger, and there is no such file: "
                 "Ledger.create makes it (discreet ledger create)."

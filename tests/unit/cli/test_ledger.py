@@ -27,9 +27,9 @@ def run(tmp_path, monkeypatch):
     def command(*words):
         return CliRunner().invoke(app, [str(word) for word in words])
 
-    made = command("ledger", "create", "budget.db", "clinic", "--epsilon", 1.5, "--delta", 1e-5)
+    made = command("ledger", "create", "budget.db", "clinic", "--epsilon", 1.2, "--delta", 1e-5)
     assert made.exit_code == 0, made.output
-    assert "ε = 1.5 is left" in made.output
+    assert "ε = 1.2 is left" in made.output
     return command
 
 
