@@ -88,10 +88,12 @@ def _bar_of(statement: Statement) -> tuple[str, float, float]:
 
 
 def _bar(statement: Statement) -> str:
-    """Return what is spent as a bar; a start is never drawn as nothing, nor a rest as none."""
+    """Return what is spent as a bar; it is full if nothing is left, and only then."""
     part = min(statement.spent.epsilon / statement.limit.epsilon, 1.0)
     full = round(part * _BAR)
-    if 0 < part < 1:
+    if not statement.left:
+        full = _BAR
+    elif part > 0:
         full = min(max(full, 1), _BAR - 1)
     left = f"{rounded_down(statement.left)} left" if statement.left else "nothing left"
     spent = rounded_up(statement.spent.epsilon)
