@@ -13,6 +13,7 @@ from discreet.errors import (
     CorruptRelease,
     DiscreetError,
     InvalidInput,
+    LedgerError,
     NotCoveredWarning,
     NotPrivateWarning,
     PrivacyLeakWarning,
@@ -20,7 +21,17 @@ from discreet.errors import (
 from discreet.privacy import Guarantee, Neighbours, Privacy
 
 if TYPE_CHECKING:
-    from discreet import accounting, kernels, memory, noise, paper, regression, rounds, testing
+    from discreet import (
+        accounting,
+        kernels,
+        ledger,
+        memory,
+        noise,
+        paper,
+        regression,
+        rounds,
+        testing,
+    )
     from discreet.loading import load
     from discreet.memory import Builder, Memory, build, build_many, combine, plan
     from discreet.regression import LeastSquares, LeastSquaresBuilder, least_squares
@@ -35,6 +46,7 @@ __all__ = [
     "InvalidInput",
     "LeastSquares",
     "LeastSquaresBuilder",
+    "LedgerError",
     "Memory",
     "Neighbours",
     "NotCoveredWarning",
@@ -49,6 +61,7 @@ __all__ = [
     "combine",
     "kernels",
     "least_squares",
+    "ledger",
     "load",
     "memory",
     "noise",
@@ -60,7 +73,17 @@ __all__ = [
     "testing",
 ]
 
-_ROOMS = ("accounting", "kernels", "memory", "noise", "paper", "regression", "rounds", "testing")
+_ROOMS = (
+    "accounting",
+    "kernels",
+    "ledger",
+    "memory",
+    "noise",
+    "paper",
+    "regression",
+    "rounds",
+    "testing",
+)
 _FROM = {
     **dict.fromkeys(("Builder", "Memory", "build", "build_many", "combine", "plan"), "memory"),
     **dict.fromkeys(("LeastSquares", "LeastSquaresBuilder", "least_squares"), "regression"),

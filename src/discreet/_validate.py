@@ -98,6 +98,13 @@ def instance(name: str, value: object, kind: type) -> None:
         reject_argument(name, value, f"a {kind.__name__}")
 
 
+def text(name: str, value: object) -> str:
+    """Return `value` if it is a text that can be printed on a line, and not blank."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        reject_argument(name, value, "a printable text")
+    return value
+
+
 def whole(name: str, value: object, *, at_least: int, at_most: int | None = None) -> int:
     """Return `value` as an int if it is an integer (or an integral float) within the bounds."""
     limit = "" if at_most is None else f" and <= {at_most}"

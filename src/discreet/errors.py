@@ -6,7 +6,8 @@
     └── DiscreetError             whatever discreet raises on purpose
         ├── InvalidInput          an argument is not what it should be (also a ValueError)
         ├── BudgetExceeded        the request needs more privacy budget than it was given
-        └── CorruptRelease        a file is not a release, or not the one that was written
+        ├── CorruptRelease        a file is not a release, or not the one that was written
+        └── LedgerError           the ledger cannot be read or written, so nothing was released
     UserWarning
     ├── NotCoveredWarning         queries are unlike the public rows that a memory was made with
     ├── NotPrivateWarning         this object was made with a test source of noise
@@ -31,6 +32,10 @@ class BudgetExceeded(DiscreetError):  # noqa: N818
 
 class CorruptRelease(DiscreetError):  # noqa: N818
     """A released file is truncated, altered, or not a release at all."""
+
+
+class LedgerError(DiscreetError):
+    """A ledger cannot be read or written, or a file is none. Nothing was released."""
 
 
 class NotCoveredWarning(UserWarning):

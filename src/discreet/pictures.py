@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from discreet._files import whole_file
 from discreet.errors import InvalidInput
 from discreet.memory.reader import WITHIN
+from discreet.privacy import rounded_up
 
 OWNERS_EYES = "For the owner's eyes: exact answers are not private."
 
@@ -247,6 +248,39 @@ def errors_of_mechanisms(curves: Mapping[str, Curve], *, title: str) -> Figure:
     axes.set_xlabel("ε (δ = 1e-6)")
     axes.set_ylabel("error of a number")
     figure.legend(loc="outside lower left", fontsize=9, frameon=False, labelcolor=_INK, ncols=2)
+    return figure
+
+
+def budgets(bars: Sequence[tuple[str, float, float]]) -> Figure:
+    """Return what is spent of privacy budgets, and what is left, one bar each.
+
+    Args:
+        bars: a name, the ε that is spent, and the ε that is the limit.
+    """
+    if not bars:
+        raise InvalidInput("Expected at least one data set to draw, got none.")
+    figure, axes = _figure(height=1.3 + 0.65 * len(bars), title="Privacy budget")
+    places = range(len(bars))
+    limits = [limit for _, _, limit in bars]
+    spent = [spent for _, spent, _ in bars]
+    axes.barh(places, limits, height=0.55, color=_PAPER, edgecolor=_INK, label="limit")
+    axes.barh(places, spent, height=0.55, color=_BLUE, hatch="//", edgecolor=_PAPER, label="spent")
+    for place, (_, used, limit) in enumerate(bars):
+        said = f" ε = {rounded_up(used)} of {limit:g}"
+        axes.annotate(said, (max(used, limit), place), va="center", fontsize=9, color=_INK)
+    axes.set_yticks(list(places), [name for name, _, _ in bars])
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlim(0, 1.35 * max(*limits, *spent))
+    axes.set_xlabel("ε of all releases together")
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside lower left",
+        fontsize=9,
+        frameon=False,
+        labelcolor=_INK,
+        ncols=2,
+    )
     return figure
 
 

@@ -6,7 +6,7 @@ what it covers.
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import StrEnum
 
 from discreet import _validate
@@ -110,3 +110,9 @@ def rounded_up(value: float) -> str:
     """Four significant digits, never below the value: a printed promise must not be too good."""
     upwards = Context(prec=4, rounding=ROUND_CEILING)
     return f"{float(upwards.create_decimal(repr(float(value)))):.4g}"
+
+
+def rounded_down(value: float) -> str:
+    """Four significant digits, never above the value: what is said to be left must be there."""
+    downwards = Context(prec=4, rounding=ROUND_FLOOR)
+    return f"{float(downwards.create_decimal(repr(float(value)))):.4g}"

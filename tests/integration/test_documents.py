@@ -30,6 +30,7 @@ ROOMS = (
     "integrations.diffusers",
     "integrations.transformers",
     "kernels",
+    "ledger",
     "memory",
     "nn",
     "noise",

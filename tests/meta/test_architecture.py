@@ -17,7 +17,7 @@ def test_every_file_that_it_names_exists():
 
 
 def test_every_file_of_the_rooms_that_a_row_goes_through_is_named():
-    for room in ("memory", "kernels", "regression", "rounds", "sklearn", "nn", "shards"):
+    for room in ("memory", "kernels", "ledger", "regression", "rounds", "sklearn", "nn", "shards"):
         files = {f"{room}/{path.name}" for path in (SOURCE / room).glob("[a-z]*.py")}
         assert {name for name in files if f"`{name}`" not in PAGE} == set()
 

@@ -114,6 +114,7 @@ def test_the_top_level_offers_what_it_lists():
         "accounting",
         "demo",
         "kernels",
+        "ledger",
         "integrations.diffusers",
         "integrations.transformers",
         "memory",

@@ -43,7 +43,7 @@ class Receipt:
 
     def __post_init__(self) -> None:
         for name in ("id", "unit", "scope", "source"):
-            _check_text(name, getattr(self, name))
+            _validate.text(name, getattr(self, name))
         _validate.instance("private", self.private, bool)
         object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
         pairs = tuple(check_mechanisms(self.mechanisms))
@@ -204,12 +204,6 @@ def _finite_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -
     if math.isinf(epsilon):
         _validate.reject_argument("delta", delta, "above the mechanisms' truncated tails together")
     return epsilon
-
-
-def _check_text(name: str, value: object) -> None:
-    """Raise `InvalidInput` unless this is a text that can be printed on a line, and not blank."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        _validate.reject_argument(name, value, "a printable text")
 
 
 def _fields(name: str, data: object, wanted: set[str]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 Commands import what they need when they run, so that `discreet --help` is instant. How it behaves
 in a shell (exit codes, errors) is in `shell`, what options mean in `options`; what commands do is
-in `commands`, `classifying`, `demo` and `structures` (for `discreet paper`, which is parsed in
-`paper`). Files of rows are read by the room `tables`; what the demo shows is made in the room
-`demo`.
+in `commands`, `classifying`, `demo`, `structures` (for `discreet paper`, which is parsed in
+`paper`) and `budget` (for `discreet ledger`, which is parsed in `ledger`). Files of rows are read
+by the room `tables`; what the demo shows is made in the room `demo`.
 """
 
 import functools
@@ -17,6 +17,7 @@ import typer
 
 from discreet._version import __version__
 from discreet.cli import options
+from discreet.cli.ledger import ledger as ledger_app
 from discreet.cli.paper import paper
 from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_to_all
 
@@ -30,6 +31,7 @@ app = App(
     pretty_exceptions_enable=False,  # its tracebacks would show values
 )
 app.add_typer(paper, name="paper")
+app.add_typer(ledger_app, name="ledger")
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 (typer calls it with the flag)
@@ -128,6 +130,9 @@ def build(
     group_rows: options.GroupRows = 1.0,
     workers: options.Workers = None,
     scheduler: options.Scheduler = None,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    analyst: options.Analyst = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -141,6 +146,7 @@ def build(
     memory.safetensors
     """
     from discreet.cli.commands import build_file
+    from discreet.cli.counting import counted
 
     build_file(
         source,
@@ -166,6 +172,7 @@ def build(
         query_norm=query_norm,
         value_norm=value_norm,
         group_rows=group_rows,
+        **counted(ledger, dataset, analyst),
     )
 
 
@@ -281,6 +288,9 @@ def fit(
     key_norm: options.KeyNorm = 1.0,
     group_rows: options.GroupRows = 1.0,
     memory_limit: options.MemoryLimit = 2e9,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    analyst: options.Analyst = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -293,6 +303,7 @@ def fit(
     1e-5 -o model.safetensors
     """
     from discreet.cli.classifying import fit_file
+    from discreet.cli.counting import counted
 
     fit_file(
         data,
@@ -312,6 +323,7 @@ def fit(
         key_norm=key_norm,
         group_rows=group_rows,
         memory_limit=memory_limit,
+        **counted(ledger, dataset, analyst),
     )
 
 

@@ -16,6 +16,7 @@ from discreet.cli.commands import (
     print_page,
     public_rows,
 )
+from discreet.cli.counting import note_release
 from discreet.cli.inputs import table
 from discreet.cli.shell import already_written
 from discreet.errors import InvalidInput
@@ -56,6 +57,7 @@ def fit_file(
     except BaseException as error:
         error.add_note(Note("The classifier was there already: count (epsilon, delta) as spent."))
         raise
+    note_release(options, fit, output)
     with already_written(output):
         if as_json:
             print_json({"output": str(output), **fit.card.to_dict()})

@@ -18,6 +18,7 @@ import numpy as np
 from rich.table import Table
 
 from discreet._files import whole_file
+from discreet.cli.counting import note_release
 from discreet.cli.inputs import to_build
 from discreet.cli.places import build_on
 from discreet.cli.shell import Page, already_written, printable
@@ -137,6 +138,7 @@ def build_file(
     )
     with output_file(output, force=force) as file:
         file.write(to_bytes(memory.released))
+    note_release(options, memory, output)
     with already_written(output):
         if as_json:
             print_json({"output": str(output), **memory.card.to_dict()})
@@ -324,6 +326,12 @@ def output_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
 def has_terminal() -> bool:
     """Return whether there is somebody to show progress to."""
     return sys.stderr.isatty()
+
+
+def opened_any(path: Path) -> Memory | Memories | LeastSquares | SoftmaxRegression:
+    """Return what is in a file, whatever it is."""
+    found: Memory | Memories | LeastSquares | SoftmaxRegression = open_release(_existing(path))
+    return found
 
 
 def opened(path: Path, kind: type[Release]) -> Release:

@@ -170,6 +170,16 @@ Scheduler = Annotated[
         help="A cluster of Dask that can open the same files: tls://host:port or tcp://host:port.",
     ),
 ]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(metavar="BUDGET", help="Count it in this ledger, before any noise is drawn."),
+]
+Dataset = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The name that the rows have in the ledger.")
+]
+Analyst = Annotated[
+    str | None, typer.Option(metavar="WHO", help="Who asks; he may have a limit of his own.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]

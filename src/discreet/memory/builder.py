@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from discreet._typing import Array
+from discreet.ledger import Ledger
+from discreet.ledger.ledger import account_of
 from discreet.memory.collector import Collector, Layers, tables_of
 from discreet.memory.layout import Layout
 from discreet.memory.memory import Memory
@@ -25,10 +27,23 @@ class Builder(Collector[Layout]):
         for keys, values in chunks:
             builder.add(keys, values)
         [memory] = builder.release()
+
+    Args:
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        **options: see `discreet.memory.Options`.
     """
 
-    def __init__(self, **options: Unpack[BuildOptions]) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        *,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        **options: Unpack[BuildOptions],
+    ) -> None:
+        super().__init__(account_of(ledger, dataset, analyst))
         self._options = Options(**options)
 
     def add(self, keys: Array, values: Array, groups: Array = None) -> None:
@@ -51,7 +66,7 @@ class Builder(Collector[Layout]):
             entropy: where the noise comes from; by default the operating system.
 
         Raises:
-            BudgetExceeded: it was released before.
+            BudgetExceeded: it was released before; or the ledger's limit leaves no room.
         """
         return [Memory(each) for each in self._release(entropy)]
 

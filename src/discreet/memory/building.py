@@ -5,6 +5,8 @@ from typing import Unpack
 
 from discreet import _validate
 from discreet._typing import Array
+from discreet.ledger import Ledger
+from discreet.ledger.account import Counted
 from discreet.memory import file
 from discreet.memory.builder import Builder
 from discreet.memory.collector import Layers
@@ -22,6 +24,9 @@ def build(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
     **options: Unpack[BuildOptions],
 ) -> Memory:
     """Return a memory that answers attention over private keys and values, any number of times.
@@ -43,11 +48,15 @@ def build(
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
         **options: see `discreet.memory.Options`. epsilon and delta are required; without a `scale`,
             so is `rows_hint` (under "replace" the number of rows is public, and the default).
     """
+    counted = Counted(ledger=ledger, dataset=dataset, analyst=analyst)
     feed = Feed.of_one(keys, values, groups)
-    [memory] = _built(feed, options, entropy=entropy, progress=progress)
+    [memory] = _built(feed, options, counted, entropy=entropy, progress=progress)
     return memory
 
 
@@ -58,6 +67,9 @@ def build_many(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
     **options: Unpack[BuildOptions],
 ) -> list[Memory]:
     """Return one memory for each layer, all of them together under one (epsilon, delta).
@@ -66,7 +78,9 @@ def build_many(
     are those of `build`; bounds, `scale` and `tau` may be sequences with one number for each layer.
     With H heads in all, each state has √H times the noise that it would have alone.
     """
-    return _built(Feed.of(layers, groups), options, entropy=entropy, progress=progress)
+    counted = Counted(ledger=ledger, dataset=dataset, analyst=analyst)
+    feed = Feed.of(layers, groups)
+    return _built(feed, options, counted, entropy=entropy, progress=progress)
 
 
 def load(path: str | os.PathLike[str]) -> Memory:
@@ -79,11 +93,16 @@ def load(path: str | os.PathLike[str]) -> Memory:
 
 
 def _built(
-    feed: Feed, options: BuildOptions, *, entropy: Entropy | None, progress: bool
+    feed: Feed,
+    options: BuildOptions,
+    counted: Counted,
+    *,
+    entropy: Entropy | None,
+    progress: bool,
 ) -> list[Memory]:
     if entropy is not None:
         _validate.instance("entropy", entropy, Entropy)
     options["rows_hint"] = feed.rows_hint(options.get("rows_hint"), options.get("neighbours"))
-    builder = Builder(**options)
+    builder = Builder(**counted, **options)
     feed.into(builder, progress=progress)
     return builder.release(entropy)

@@ -8,7 +8,8 @@ from typing import Generic, NoReturn
 
 from discreet import _validate
 from discreet._typing import Array
-from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
+from discreet.ledger.account import Account
 from discreet.memory.adder import Adder
 from discreet.memory.progress import Advance, unseen
 from discreet.memory.release import Released, release_sums
@@ -27,9 +28,13 @@ class Collector(abc.ABC, Generic[AnyLayout_co]):
 
     Nothing is released before the end; what is added up until then is private, and cannot be
     copied, pickled or printed.
+
+    Args:
+        account: on which the release is counted, if on any.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, account: Account | None = None) -> None:
+        self._account = account
         self._adder: Adder[AnyLayout_co] | None = None
         self._closed: str | None = None
         self._lock = threading.Lock()
@@ -83,14 +88,27 @@ class Collector(abc.ABC, Generic[AnyLayout_co]):
                     "Expected at least one chunk of keys and values (it may have no rows)."
                 )
             self._close(_RELEASED)
-        return release_sums(adder.sums, adder.settings, rows=adder.rows, entropy=entropy)
+        try:
+            return release_sums(
+                adder.sums,
+                adder.settings,
+                rows=adder.rows,
+                entropy=entropy,
+                account=self._account,
+            )
+        except (BudgetExceeded, LedgerError):  # no noise was drawn, and another try may do better
+            with self._lock:
+                self._closed, self._adder = None, adder
+            raise
 
     def _begin(self, tables: Sequence[Table], groups: object) -> Adder[AnyLayout_co]:
         shapes = [
             Shape(heads=table.heads, key_dim=table.key_dim, value_dim=table.value_dim)
             for table in tables
         ]
-        return Adder(self._settle(shapes, Unit.ROW if groups is None else Unit.RECORD))
+        settings = self._settle(shapes, Unit.ROW if groups is None else Unit.RECORD)
+        settings.check(self._account)  # before a row is read, and again when noise is drawn
+        return Adder(settings)
 
     def _close(self, reason: str) -> None:
         self._closed, self._adder = reason, None

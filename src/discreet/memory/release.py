@@ -7,6 +7,7 @@ from discreet import _validate, accounting
 from discreet._typing import Integers
 from discreet._version import __version__
 from discreet.accounting import Receipt
+from discreet.ledger.account import Account, count
 from discreet.memory.partial import Partial
 from discreet.memory.row_layout import AnyLayout_co, RowLayout
 from discreet.memory.settings import Settings
@@ -87,18 +88,33 @@ class Released(Generic[AnyLayout_co]):
 
 
 def release(
-    partial: Partial[AnyLayout_co], *, entropy: Entropy | None = None
+    partial: Partial[AnyLayout_co],
+    *,
+    entropy: Entropy | None = None,
+    account: Account | None = None,
 ) -> list[Released[AnyLayout_co]]:
     """Add noise to exact sums, and return what may be given away: one state for each layer.
 
     (ε, δ) as in the partial's settings, for all states together. Each call spends it again.
+
+    Args:
+        partial: the sums.
+        entropy: where the noise comes from; by default the operating system.
+        account: on which the release is counted before its noise is drawn, if on any.
     """
     _validate.instance("partial", partial, Partial)
-    return release_sums(list(partial.sums), partial.settings, rows=partial.rows, entropy=entropy)
+    return release_sums(
+        list(partial.sums), partial.settings, rows=partial.rows, entropy=entropy, account=account
+    )
 
 
 def release_sums(
-    sums: list[Integers], settings: Settings[AnyLayout_co], *, rows: int, entropy: Entropy | None
+    sums: list[Integers],
+    settings: Settings[AnyLayout_co],
+    *,
+    rows: int,
+    entropy: Entropy | None,
+    account: Account | None,
 ) -> list[Released[AnyLayout_co]]:
     """Add noise to the sums of all layers, and empty the list: no exact sum is kept.
 
@@ -107,10 +123,12 @@ def release_sums(
         settings: the public settings that they were added up under.
         rows: how many rows there were; kept only where that is public.
         entropy: where the noise comes from; by default the operating system.
+        account: on which the release is counted, if on any. If that fails, the sums are whole.
     """
     source = SystemEntropy() if entropy is None else entropy
     _validate.instance("entropy", source, Entropy)
     receipt = settings.receipt(source)  # before any noise: what is drawn has been accounted for
+    count(account, receipt, delta=settings.privacy.delta)
     released = []
     for layout in settings.layouts:
         parts = []

@@ -19,6 +19,7 @@ from discreet.errors import InvalidInput
 from discreet.kernels import Kernel
 from discreet.kernels.base import check_logit
 from discreet.kernels.fourier import FREQUENCIES, random_error
+from discreet.ledger.account import Account, check
 from discreet.memory.choosing import Request, choose
 from discreet.memory.layout import Layout, default_tau
 from discreet.memory.options import Options
@@ -113,6 +114,11 @@ class Settings(Generic[AnyLayout_co]):
             sensitivity=_root(self.head_count),
             neighbours=self.privacy.neighbours,
         )
+
+    def check(self, account: Account | None) -> None:
+        """Raise `BudgetExceeded` if a release would not fit the account now, if there is one."""
+        pairs = ((self.mechanism, 1),)
+        check(account, pairs, unit=str(self.unit), delta=self.privacy.delta)
 
     def sensitivity(self, layout: RowLayout) -> float:
         """Return how far one head's sums of a layer can move, in lattice units (L2).

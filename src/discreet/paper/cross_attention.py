@@ -2,6 +2,7 @@
 
 import math
 from enum import StrEnum
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 from discreet import _validate, accounting
 from discreet._typing import Floats
 from discreet.kernels import Taylor
+from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails
 from discreet.paper.forest import levels_for
@@ -79,6 +81,7 @@ class DPCrossAttention(Structure):
         noise: which law the nodes get.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
+        **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class DPCrossAttention(Structure):
         noise: Noise = Noise.TRUNCATED_LAPLACE,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
+        **counted: Unpack[Counted],
     ) -> None:
         budget = Budget(epsilon, delta, delta_prime)
         _validate.real("c", c, above=0, at_most=1e9)
@@ -133,6 +137,7 @@ class DPCrossAttention(Structure):
             requested=budget.total,
             mechanisms=self._mechanisms_of(self._structures, nodes),
             entropy=entropy,
+            counted=counted,
             scope=self._scope_text(whole),
             whole=self._mechanisms_of(self.columns + 1, nodes) if self._is_part else None,
         )

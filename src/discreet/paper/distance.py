@@ -7,12 +7,14 @@ of w_i·x_i^q: one tree for each moment q = 0, ..., p. Points are divided by `up
 
 import math
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
 from discreet._typing import Floats, Integers
+from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails
 from discreet.paper.forest import Forest, leaf_of, levels_for, node_count, scatter
@@ -170,6 +172,7 @@ class DPTreeDistance(Structure):
         noise: which law the nodes get.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
+        **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
     """
 
     def __init__(
@@ -185,6 +188,7 @@ class DPTreeDistance(Structure):
         noise: Noise = Noise.TRUNCATED_LAPLACE,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
+        **counted: Unpack[Counted],
     ) -> None:
         budget = Budget(epsilon, delta)
         points, signed = weighted_points("x", x, weights, dimensions=1)
@@ -206,6 +210,7 @@ class DPTreeDistance(Structure):
             requested=budget.total,
             mechanisms=[(of_node.mechanism, share)],
             entropy=entropy,
+            counted=counted,
         )
         self._trees = DistanceForest.grow(
             to_unit(points[:, None], 0.0, self.upper),

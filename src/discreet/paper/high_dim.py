@@ -1,12 +1,14 @@
 """Weighted ℓ_p^p distances in d dimensions (Algorithm 6), once and for adaptive queries (p = 1)."""
 
 import math
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
 from discreet._typing import Floats
+from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails
 from discreet.paper.distance import DistanceForest, answer_scale, to_unit
@@ -46,6 +48,7 @@ class DPTreeHighDim(Structure):
         noise: which law the nodes get.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
+        **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
     """
 
     copies = 1
@@ -65,6 +68,7 @@ class DPTreeHighDim(Structure):
         noise: Noise = Noise.TRUNCATED_LAPLACE,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
+        **counted: Unpack[Counted],
     ) -> None:
         budget = Budget(epsilon, delta, delta_prime)
         _validate.real("c", c, above=0, at_most=1e9)
@@ -96,6 +100,7 @@ class DPTreeHighDim(Structure):
             requested=budget.total,
             mechanisms=[(of_node.mechanism, share * self.dim * self.copies)],
             entropy=entropy,
+            counted=counted,
         )
         self._trees = DistanceForest.grow(
             to_unit(points, 0.0, self.upper),
@@ -166,6 +171,7 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         noise: likewise.
         entropy: likewise.
         memory_limit: likewise.
+        **counted: likewise.
     """
 
     def __init__(
@@ -184,6 +190,7 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         noise: Noise = Noise.TRUNCATED_LAPLACE,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
+        **counted: Unpack[Counted],
     ) -> None:
         _validate.real("p_f", p_f, above=0, below=1)
         upper = public_bound("upper", upper)
@@ -203,6 +210,7 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
             noise=noise,
             entropy=entropy,
             memory_limit=memory_limit,
+            **counted,
         )
 
     def _positions(self, queries: ArrayLike) -> Floats:

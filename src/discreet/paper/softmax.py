@@ -1,6 +1,7 @@
 """Weighted softmax sums wᵀexp(Xy/d): DPTreeSoftmax (Algorithm 2) and its adaptive form (7)."""
 
 import math
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike
 from discreet import _validate, accounting
 from discreet._typing import Floats
 from discreet.kernels import Taylor
+from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails
 from discreet.paper.forest import levels_for
@@ -52,6 +54,7 @@ class DPTreeSoftmax(Structure):
         noise: which law the nodes get.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
+        **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
     """
 
     copies = 1
@@ -71,6 +74,7 @@ class DPTreeSoftmax(Structure):
         noise: Noise = Noise.TRUNCATED_LAPLACE,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
+        **counted: Unpack[Counted],
     ) -> None:
         budget = Budget(epsilon, delta, delta_prime)
         _validate.real("c", c, above=0, at_most=1e9)
@@ -94,7 +98,11 @@ class DPTreeSoftmax(Structure):
             private_columns=1,
         )
         source = self._promise(
-            composed, requested=budget.total, mechanisms=mechanisms, entropy=entropy
+            composed,
+            requested=budget.total,
+            mechanisms=mechanisms,
+            entropy=entropy,
+            counted=counted,
         )
         self._sums = SoftmaxForest.grow(
             points,
@@ -162,6 +170,7 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         noise: likewise.
         entropy: likewise.
         memory_limit: likewise.
+        **counted: likewise.
     """
 
     def __init__(
@@ -180,6 +189,7 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         noise: Noise = Noise.TRUNCATED_LAPLACE,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
+        **counted: Unpack[Counted],
     ) -> None:
         self.net = softmax_net(finite("X", X, shape=(None, None)).shape[1], upper, eps_s)
         _validate.real("p_f", p_f, above=0, below=1)
@@ -197,6 +207,7 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
             noise=noise,
             entropy=entropy,
             memory_limit=memory_limit,
+            **counted,
         )
 
     def _queries(self, queries: ArrayLike) -> Floats:

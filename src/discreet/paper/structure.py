@@ -14,6 +14,8 @@ from discreet._typing import Floats
 from discreet._warn import warn
 from discreet.accounting import Mechanism, Receipt
 from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.ledger.account import Counted, count
+from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy, SystemEntropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
 
@@ -58,6 +60,7 @@ class Structure(abc.ABC):
         requested: Privacy,
         mechanisms: Sequence[tuple[Mechanism, int]],
         entropy: Entropy | None,
+        counted: Counted,
         scope: str = WHOLE,
         whole: Sequence[tuple[Mechanism, int]] | None = None,
     ) -> Entropy:
@@ -68,9 +71,11 @@ class Structure(abc.ABC):
             requested: the (ε, δ) that was asked for in total.
             mechanisms: the nodes that the guarantee covers.
             entropy: as given; None for the operating system.
+            counted: the ledger on which the release is counted, data set and analyst; if on any.
             scope: what the guarantee covers.
             whole: the nodes of the whole structure, if the guarantee covers only a part of it.
         """
+        account = account_of(**counted)
         source = SystemEntropy() if entropy is None else entropy
         self.receipt = Receipt.issue(
             mechanisms=mechanisms if whole is None else whole,
@@ -86,6 +91,7 @@ class Structure(abc.ABC):
             unit="row",
             scope=self.receipt.mark + scope,
         )
+        count(account, self.receipt, delta=requested.delta)
         self._mechanisms = mechanisms
         self._total_delta = requested.delta
         return source

@@ -1,6 +1,6 @@
 """DPTree (Algorithm 1) and its boosted form (Theorem "High-probability")."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from discreet import _validate, accounting
 from discreet._typing import Floats, Integers
 from discreet.errors import InvalidInput
+from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails
 from discreet.paper.forest import Forest, leaf_of, levels_for, node_count
@@ -43,6 +44,7 @@ class DPTree(Structure):
         noise: which law the nodes get.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
+        **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
     """
 
     copies = 1
@@ -58,6 +60,7 @@ class DPTree(Structure):
         noise: Noise = Noise.TRUNCATED_LAPLACE,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
+        **counted: Unpack[Counted],
     ) -> None:
         budget = Budget(epsilon, delta)
         exact = finite("leaves", leaves, shape=(None,))
@@ -92,6 +95,7 @@ class DPTree(Structure):
             requested=budget.total,
             mechanisms=[(mechanism, share)],
             entropy=entropy,
+            counted=counted,
         )
         self._law = law_of(mechanism)
         self._forest = Forest.grow(

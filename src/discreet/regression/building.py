@@ -6,6 +6,8 @@ from typing import Unpack
 
 from discreet import _validate
 from discreet._typing import Array
+from discreet.ledger import Ledger
+from discreet.ledger.ledger import account_of
 from discreet.memory.collector import Collector, tables_of
 from discreet.memory.feeding import Feed
 from discreet.memory.options import shows_options
@@ -26,6 +28,9 @@ def least_squares(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
     **options: Unpack[RegressionOptions],
 ) -> LeastSquares:
     """Return a regression of private values on private keys, that predicts any number of times.
@@ -45,6 +50,9 @@ def least_squares(
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
         **options: see `discreet.regression.LeastSquaresOptions`. epsilon and delta are required;
             with features="auto", so is `rows_hint` (under "replace" the number of rows is public,
             and the default).
@@ -53,7 +61,7 @@ def least_squares(
         _validate.instance("entropy", entropy, Entropy)
     feed = Feed.of_one(keys, values, groups)
     options["rows_hint"] = feed.rows_hint(options.get("rows_hint"), options.get("neighbours"))
-    builder = LeastSquaresBuilder(**options)
+    builder = LeastSquaresBuilder(ledger=ledger, dataset=dataset, analyst=analyst, **options)
     feed.into(builder, progress=progress)
     return builder.release(entropy)
 
@@ -65,10 +73,23 @@ class LeastSquaresBuilder(Collector[Moments]):
     The options are those of `least_squares`. Nothing is released before `release`; what is added up
     until then is private, and cannot be copied, pickled or printed. Each row may be added once;
     with `groups`, all rows of a record belong into one chunk.
+
+    Args:
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        **options: see `discreet.regression.LeastSquaresOptions`.
     """
 
-    def __init__(self, **options: Unpack[RegressionOptions]) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        *,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        **options: Unpack[RegressionOptions],
+    ) -> None:
+        super().__init__(account_of(ledger, dataset, analyst))
         self._options = LeastSquaresOptions(**options)
 
     def add(self, keys: Array, values: Array, groups: Array = None) -> None:
@@ -82,7 +103,7 @@ class LeastSquaresBuilder(Collector[Moments]):
             entropy: where the noise comes from; by default the operating system.
 
         Raises:
-            BudgetExceeded: it was released before.
+            BudgetExceeded: it was released before; or the ledger's limit leaves no room.
         """
         [released] = self._release(entropy)
         return LeastSquares(released)

@@ -8,6 +8,8 @@ import numpy as np
 
 from discreet import _validate
 from discreet._typing import Array
+from discreet.ledger import Ledger
+from discreet.ledger.ledger import account_of
 from discreet.memory.options import shows_options
 from discreet.memory.settings import Unit
 from discreet.noise import Entropy
@@ -29,6 +31,9 @@ def softmax_regression(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
     **options: Unpack[ClassifierOptions],
 ) -> SoftmaxRegression:
     """Return a classifier that was trained on private rows, and predicts any number of times.
@@ -51,19 +56,26 @@ def softmax_regression(
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
         **options: see `discreet.rounds.SoftmaxOptions`. classes, epsilon and delta are required.
     """
     if entropy is not None:
         _validate.instance("entropy", entropy, Entropy)
+    account = account_of(ledger, dataset, analyst)
     chosen = SoftmaxOptions(**options)
     passes = Passes.of(keys, labels, groups, Labels(np.asarray(chosen.classes)))
     if chosen.rows_hint is None and _rows_are_public(passes, chosen):
         chosen = replace(chosen, rows_hint=max(passes.rows or 1, 1))
     settings = settle(passes.dim, chosen, unit=Unit.RECORD if passes.by_record else Unit.ROW)
     chosen.warn_if_nobody_is_protected()
+    settings.check(account)  # before rows are read, and again when the first noise is drawn
     [layout] = settings.layouts
     kept = passes.remembered(layout.kernel, chosen.memory_limit)
-    return SoftmaxRegression(train(kept, settings, entropy=entropy, progress=progress))
+    return SoftmaxRegression(
+        train(kept, settings, entropy=entropy, progress=progress, account=account)
+    )
 
 
 def _rows_are_public(passes: Passes, options: SoftmaxOptions) -> bool:

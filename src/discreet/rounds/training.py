@@ -12,6 +12,7 @@ import numpy as np
 from discreet._typing import Floats, Integers
 from discreet._warn import Note
 from discreet.errors import InvalidInput
+from discreet.ledger.account import Account, count
 from discreet.memory.adder import Adder
 from discreet.memory.progress import Advance, passes_bar, unseen
 from discreet.memory.release import Released
@@ -38,7 +39,12 @@ _SPENT = (
 
 
 def train(
-    passes: Passes, settings: Settings[Rounds], *, entropy: Entropy | None, progress: bool
+    passes: Passes,
+    settings: Settings[Rounds],
+    *,
+    entropy: Entropy | None,
+    progress: bool,
+    account: Account | None = None,
 ) -> Released[Rounds]:
     """Return a classifier of private rows, after all rounds.
 
@@ -47,14 +53,15 @@ def train(
         settings: the public settings.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        account: on which all rounds are counted, once, before the first noise; if on any.
     """
     [layout] = settings.layouts
     source = SystemEntropy() if entropy is None else entropy
     receipt = settings.receipt(source)  # before any noise: what is drawn has been accounted for
-    count = layout.rounds + 1
-    door = _Door(passes, source)
+    rounds = layout.rounds + 1
+    door = _Door(passes, source, lambda: count(account, receipt, delta=settings.privacy.delta))
     try:
-        with passes_bar(count, rows=passes.rows, show=progress) as door.begin:
+        with passes_bar(rounds, rows=passes.rows, show=progress) as door.begin:
             descent = _last(settings, door)
             scale, totals = _judged(settings, Weights.of(descent.weights), door)
         return Released(
@@ -70,7 +77,7 @@ def train(
         )
     except BaseException as error:
         if door.drawn:
-            error.add_note(Note(_SPENT.format(drawn=door.drawn, passes=count)))
+            error.add_note(Note(_SPENT.format(drawn=door.drawn, passes=rounds)))
         raise
 
 
@@ -81,12 +88,14 @@ class _Door:
     Attributes:
         passes: the rows.
         source: of the noise.
+        before_noise: called once, when rows have been read and before anything is drawn.
         begin: told the number of a pass, from 1 on; returns what to tell of progress.
         drawn: how many times noise was drawn.
     """
 
     passes: Passes
     source: Entropy
+    before_noise: Callable[[], None]
     begin: Callable[[int], Advance] = field(default=lambda _: unseen, init=False)
     drawn: int = field(default=0, init=False)
 
@@ -106,6 +115,8 @@ class _Door:
             adder.add([view(table)], groups=groups, advance=advance)
         if adder.rows != self.passes.rows:
             raise InvalidInput("Expected the same rows in every pass: their number has changed.")
+        if not self.drawn:
+            self.before_noise()
         self.drawn += 1
         return [
             law.sample(exact.shape, entropy=self.source) + exact

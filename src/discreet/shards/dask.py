@@ -21,6 +21,8 @@ from typing import Any, Unpack
 from discreet import _validate
 from discreet._warn import warn
 from discreet.errors import DiscreetError, InvalidInput, PrivacyLeakWarning
+from discreet.ledger import Ledger
+from discreet.ledger.account import Counted
 from discreet.memory.layout import Layout
 from discreet.memory.memory import Memory
 from discreet.memory.options import BuildOptions, shows_options
@@ -62,6 +64,9 @@ def build(
     workers: int | None = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
     **options: Unpack[BuildOptions],
 ) -> Memory:
     """Return the memory that `discreet.build` would make of all rows, to the bit.
@@ -79,11 +84,15 @@ def build(
         workers: processes of that cluster; by default one for each processor.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
         **options: as for `discreet.build`.
     """
     rows = _rows(source, keys=keys, values=values, groups=groups)
     with _cluster(client, workers, rows) as running:
-        return _build(running, rows, entropy=entropy, progress=progress, **options)
+        counted = Counted(ledger=ledger, dataset=dataset, analyst=analyst)
+        return _build(running, rows, options, counted, entropy=entropy, progress=progress)
 
 
 @contextmanager
@@ -105,14 +114,16 @@ def connected(address: str) -> Iterator[Client]:
 def _build(
     client: Client,
     rows: "_Partitions",
+    options: BuildOptions,
+    counted: Counted,
     *,
     entropy: Entropy | None,
     progress: bool,
-    **options: Unpack[BuildOptions],
 ) -> Memory:
     """Run all tasks, and release."""
     key_dim, value_dim = rows.widths(client)
-    job = Job(key_dim=key_dim, value_dim=value_dim, by_record=rows.by_record, **options)
+    by_record = rows.by_record
+    job = Job(key_dim=key_dim, value_dim=value_dim, by_record=by_record, **counted, **options)
     plan = _Plan.of(job, rows, parts=_part_count(job, rows, client))
     with progress_bar("adding up rows", rows=len(plan.steps), show=progress) as advance:
         root, *steps = client.compute([plan.root, *plan.steps])

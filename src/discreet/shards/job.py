@@ -8,7 +8,9 @@ from typing import Self, Unpack
 
 from discreet import _validate
 from discreet._typing import Array
-from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
+from discreet.ledger import Ledger
+from discreet.ledger.ledger import account_of
 from discreet.memory.arithmetic import fingerprint
 from discreet.memory.collector import tables_of
 from discreet.memory.envelope import new_key
@@ -67,6 +69,9 @@ class Job:
         value_dim: int,
         heads: tuple[int, ...] = (),
         by_record: bool = False,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        analyst: str | None = None,
         **options: Unpack[BuildOptions],
     ) -> None:
         """Settle everything that is public, and make a key.
@@ -76,13 +81,18 @@ class Job:
             value_dim: width of values.
             heads: leading axes of keys and values; () for one head.
             by_record: whether records of many rows are protected: then rows come with groups.
+            ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+            dataset: the name that the rows have there.
+            analyst: who asks, if that is to be known.
             **options: see `discreet.memory.Options`. epsilon and delta are required; without a
                 `scale`, so is `rows_hint`.
         """
         chosen = Options(**options)
         shape = Shape(heads=tuple(heads), key_dim=key_dim, value_dim=value_dim)
         unit = Unit.RECORD if by_record else Unit.ROW
+        self._account = account_of(ledger, dataset, analyst)
         self._settings = settle([shape], chosen, unit=unit)
+        self._settings.check(self._account)  # before a row is read, and again before the noise
         self._key = new_key()
         self._arithmetic = fingerprint()
         self._closed: str | None = None
@@ -102,6 +112,7 @@ class Job:
 
     def __setstate__(self, state: tuple[JobSecret, Settings[Layout]]) -> None:
         secret, self._settings = state
+        self._account = None  # a copy releases nothing
         self._key, self._arithmetic = secret.key, secret.arithmetic
         self._closed = _COPY
         self._lock = threading.Lock()
@@ -223,7 +234,8 @@ class Job:
         Raises:
             InvalidInput: a shard is missing, too many, or there twice.
             CorruptRelease: sealed bytes were altered, or are of another job.
-            BudgetExceeded: it was released before, or is a copy.
+            BudgetExceeded: it was released before, or is a copy; or the ledger has too little left.
+            LedgerError: the ledger cannot be written, and nothing was released.
         """
         if entropy is not None:
             _validate.instance("entropy", entropy, Entropy)
@@ -234,7 +246,12 @@ class Job:
             _check_shards(total.shards, names)
             exchange.check_whole(names)
             self._closed = _RELEASED
-        [released] = release(total, entropy=entropy)
+        try:
+            [released] = release(total, entropy=entropy, account=self._account)
+        except (BudgetExceeded, LedgerError):  # no noise was drawn, and another try may do better
+            with self._lock:
+                self._closed = None
+            raise
         return Memory(released)
 
     def _merged(self, parts: Iterable[bytes]) -> Partial[Layout]:

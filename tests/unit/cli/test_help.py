@@ -81,10 +81,15 @@ def prepared(tmp_path, monkeypatch):
 LONG = ("demo", "paper report")
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG])
+# An id that is made up; tests/unit/cli/test_ledger.py has a real one.
+UNREAL = ("ledger void",)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG + UNREAL])
 def test_examples_run_as_printed(prepared, name):
-    first = example(COMMANDS["fit" if name == "predict" else "build"])
-    for line in dict.fromkeys([first, example(COMMANDS[name])]):
+    before = ["fit" if name == "predict" else "build"]
+    before += ["ledger create"] if name.startswith("ledger ") else []
+    for line in dict.fromkeys(example(COMMANDS[each]) for each in [*before, name]):
         program, *arguments = shlex.split(line)
         assert program == "discreet"
         result = RUNNER.invoke(app, arguments)

@@ -2,8 +2,10 @@ import copy
 import dataclasses
 import itertools
 import multiprocessing
+import pathlib
 import pickle
 import struct
+import tempfile
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet import BudgetExceeded, CorruptRelease, InvalidInput
+from discreet import BudgetExceeded, CorruptRelease, InvalidInput, LedgerError
+from discreet.ledger import Ledger
 from discreet.memory.arithmetic import fingerprint
 from discreet.shards import Job
 from discreet.testing import Silent
@@ -41,7 +44,10 @@ def state(memory):
 
 BUILT = state(discreet.build(KEYS, VALUES, entropy=Silent(), **OPTIONS))
 BY_PERSON = state(discreet.build(KEYS, VALUES, groups=PEOPLE, entropy=Silent(), **OPTIONS))
-JOB = job()
+FOLDER = tempfile.TemporaryDirectory()
+LEDGER = Ledger(pathlib.Path(FOLDER.name, "budget.db"))
+LEDGER.create("clinic", epsilon=1.5, delta=1e-5)
+JOB = job(ledger=LEDGER, dataset="clinic")
 PARTS = shards(JOB)
 
 
@@ -217,6 +223,7 @@ def test_there_are_a_hundred_of_them():
 def test_what_is_wrong_is_refused_and_nothing_is_spent(parts):
     with pytest.raises((InvalidInput, CorruptRelease)):
         JOB.release(parts, expected=NAMES)
+    assert LEDGER.statement("clinic").spends == ()
 
 
 def test_after_all_that_it_still_releases():
@@ -227,6 +234,25 @@ def test_after_all_that_it_still_releases():
     with pytest.raises(InvalidInput, match=r"not expected: 'part 0'"):
         one.release(parts, expected=NAMES[1:])
     assert np.array_equal(state(one.release(parts, expected=NAMES, entropy=Silent())), BUILT)
+
+
+def test_what_is_released_is_counted(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("clinic", epsilon=1.1, delta=1e-5)
+    one, late = (job(ledger=ledger, dataset="clinic", analyst="eve") for _ in range(2))
+    first = one.release(shards(one), expected=NAMES)
+    [spend] = ledger.statement("clinic").spends
+    assert (spend.id, spend.analyst, spend.state) == (first.receipt.id, "eve", "spent")
+    parts = shards(late)
+    with pytest.raises(BudgetExceeded, match="clinic"):
+        late.release(parts, expected=NAMES)
+    with pytest.raises(BudgetExceeded, match="clinic"):  # no row is read in vain
+        job(ledger=ledger, dataset="clinic")
+    (tmp_path / "budget.db").unlink()
+    with pytest.raises(LedgerError):
+        late.release(parts, expected=NAMES)
+    ledger.create("clinic", epsilon=1.1, delta=1e-5)
+    assert late.release(parts, expected=NAMES).private  # nothing had been drawn, so it can go on
 
 
 @pytest.mark.parametrize("expected", ["part 0", None, 3, ["a", "a"], [""], [3], [b"a"]])

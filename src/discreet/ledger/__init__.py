@@ -1,0 +1,10 @@
+"""A privacy budget on disk, for a data set that is released more than once, by more than one.
+
+`Ledger` is the file; builds take it with `ledger=`, `dataset=` and `analyst=`.
+"""
+
+from discreet.ledger.account import Account, Reservation
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.statement import Spend, State, Statement
+
+__all__ = ["Account", "Ledger", "Reservation", "Spend", "State", "Statement"]

@@ -1,0 +1,185 @@
+"""What is read from a ledger's tables and written to them, inside a transaction."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+
+from discreet.accounting import Receipt
+from discreet.errors import InvalidInput, LedgerError
+from discreet.ledger.filter import Charge, Filter, Mechanisms
+from discreet.ledger.limits import Bound
+from discreet.ledger.statement import Spend, State
+from discreet.privacy import Neighbours, Privacy
+
+_STATES = {"drawn": State.SPENT, "released": State.RELEASED, "voided": State.VOIDED}
+
+# A spend without its receipt, which takes longest to read; the last column: whether it counts.
+_CHARGES = """
+SELECT id, square, tail, loss,
+    NOT EXISTS (SELECT 1 FROM events WHERE events.spend = spends.id AND kind = 'voided')
+FROM spends WHERE dataset = ?1 AND (?2 IS NULL OR analyst = ?2) ORDER BY number
+"""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What was fixed when a data set was made.
+
+    Attributes:
+        name: of the data set.
+        limit: that all its releases together stay within.
+        unit: whom it protects.
+    """
+
+    name: str
+    limit: Privacy
+    unit: str
+
+    def check(self, mechanisms: Mechanisms, unit: str) -> None:
+        """Raise `InvalidInput` if these protect other neighbours or another unit."""
+        neighbours = mechanisms[0][0].neighbours
+        if (neighbours, unit) != (self.limit.neighbours, self.unit):
+            raise InvalidInput(
+                f"Expected a release for data set {self.name!r}, whose limit is for one "
+                f"{self.unit} under {str(self.limit.neighbours)!r}, and it is for one {unit} "
+                f"under {str(neighbours)!r}: the two do not add up."
+            )
+
+
+def dataset_named(connection: sqlite3.Connection, name: str) -> Dataset:
+    """Return a data set, or raise `InvalidInput` if there is none of this name."""
+    row = connection.execute(
+        "SELECT epsilon, delta, neighbours, unit FROM datasets WHERE name = ?", (name,)
+    ).fetchone()
+    if row is None:
+        raise InvalidInput(
+            f"Expected dataset={name!r} to be in the ledger; `create` puts it there."
+        )
+    epsilon, delta, neighbours, unit = row
+    return Dataset(name, Privacy(epsilon, delta, Neighbours.parse(neighbours)), unit)
+
+
+def analyst_limits(connection: sqlite3.Connection, dataset: Dataset) -> dict[str, Privacy]:
+    """Return the limits of analysts that have one."""
+    rows = connection.execute(
+        "SELECT analyst, epsilon, delta FROM limits WHERE dataset = ? ORDER BY analyst",
+        (dataset.name,),
+    )
+    neighbours = dataset.limit.neighbours
+    return {analyst: Privacy(epsilon, delta, neighbours) for analyst, epsilon, delta in rows}
+
+
+def bounds(connection: sqlite3.Connection, dataset: Dataset, analyst: str | None) -> list[Bound]:
+    """Return all limits that a request of this analyst has to stay within."""
+    whose = f"data set {dataset.name!r}"
+    found = [Bound(whose, _filter(connection, dataset.limit, dataset.name, None))]
+    own = analyst_limits(connection, dataset).get(analyst) if analyst is not None else None
+    if own is not None:
+        mine = _filter(connection, own, dataset.name, analyst)
+        found.append(Bound(f"analyst {analyst!r} of {whose}", mine))
+    return found
+
+
+def _filter(
+    connection: sqlite3.Connection, limit: Privacy, dataset: str, analyst: str | None
+) -> Filter:
+    """Return a limit with the spends of a data set, or of one analyst there."""
+    rows = connection.execute(_CHARGES, (dataset, analyst)).fetchall()
+    if not rows:
+        return Filter(limit=limit)
+    (first, *_, counts), *others = rows
+    begun = Filter(limit=limit).plus(receipt_named(connection, first).mechanisms)
+    return (begun if counts else begun.without_first()).plus_charges(
+        [Charge(*charge) for _, *charge, counts in others if counts]
+    )
+
+
+def receipt_named(connection: sqlite3.Connection, name: str) -> Receipt:
+    """Return the receipt of a spend."""
+    [text] = connection.execute("SELECT receipt FROM spends WHERE id = ?", (name,)).fetchone()
+    return _receipt(text)
+
+
+def add_spend(
+    connection: sqlite3.Connection,
+    dataset: Dataset,
+    receipt: Receipt,
+    *,
+    delta: float,
+    analyst: str | None,
+) -> None:
+    """Write down a spend, reserved; raise `InvalidInput` if it is there already."""
+    known = connection.execute("SELECT dataset FROM spends WHERE id = ?", (receipt.id,)).fetchone()
+    if known is not None:
+        raise InvalidInput(
+            f"Expected a release that is new to the ledger: {receipt.id} is counted already, for "
+            f"data set {known[0]!r}."
+        )
+    charge = Charge.of(receipt.mechanisms)
+    written = json.dumps(receipt.to_dict(), allow_nan=False)
+    connection.execute(
+        "INSERT INTO spends (id, dataset, analyst, receipt, delta, square, tail, loss, at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (receipt.id, dataset.name, analyst, written, delta, *astuple(charge), now()),
+    )
+
+
+def add_event(connection: sqlite3.Connection, spend: str, kind: str, detail: str = "") -> None:
+    """Write down what has happened to a spend."""
+    connection.execute(
+        "INSERT INTO events (spend, kind, detail, at) VALUES (?, ?, ?, ?)",
+        (spend, kind, detail, now()),
+    )
+
+
+def state_of(connection: sqlite3.Connection, spend: str) -> State:
+    """Return how far a spend has come, or raise `InvalidInput` if there is none of this id."""
+    if connection.execute("SELECT 1 FROM spends WHERE id = ?", (spend,)).fetchone() is None:
+        raise InvalidInput(f"Expected id={spend!r} to be in the ledger.")
+    rows = connection.execute("SELECT kind FROM events WHERE spend = ? ORDER BY number", (spend,))
+    return _state([kind for (kind,) in rows])
+
+
+def spends(
+    connection: sqlite3.Connection, dataset: Dataset, analyst: str | None
+) -> tuple[Spend, ...]:
+    """Return all spends of a data set, or of one analyst there."""
+    events: dict[str, list[tuple[str, str]]] = {}
+    for spend, kind, detail in connection.execute(
+        "SELECT spend, kind, detail FROM events ORDER BY number"
+    ):
+        events.setdefault(spend, []).append((kind, detail))
+    rows = connection.execute(
+        "SELECT id, receipt, delta, analyst, at FROM spends "
+        "WHERE dataset = ?1 AND (?2 IS NULL OR analyst = ?2) ORDER BY number",
+        (dataset.name, analyst),
+    )
+    return tuple(
+        Spend(
+            receipt=_receipt(receipt),
+            delta=delta,
+            analyst=who,
+            at=at,
+            state=_state([kind for kind, _ in events.get(spend, ())]),
+            places=tuple(detail for kind, detail in events.get(spend, ()) if kind == "released"),
+        )
+        for spend, receipt, delta, who, at in rows
+    )
+
+
+def now() -> str:
+    """Return the time, UTC, by this machine's clock."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _state(kinds: Sequence[str]) -> State:
+    return _STATES[kinds[-1]] if kinds else State.RESERVED
+
+
+def _receipt(text: str) -> Receipt:
+    try:
+        return Receipt.from_dict(json.loads(text))
+    except ValueError as error:
+        raise LedgerError(f"A receipt in the ledger cannot be read: {error}") from None

@@ -1,0 +1,192 @@
+"""The file of a ledger: an SQLite database that is only ever added to.
+
+A connection for each operation and none in between, so that a ledger survives forks and threads.
+What was committed is on the disk (write-ahead log, `synchronous=FULL`). `sqlite3`'s exceptions end
+here.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.errors import LedgerError
+
+# "disc", so that `file` and we know the file again; and which tables it has.
+APPLICATION_ID, VERSION = 0x64697363, 1
+
+# How long to wait for others, in seconds.
+PATIENCE = 60.0
+
+_TABLES = """
+CREATE TABLE datasets (
+    name TEXT PRIMARY KEY NOT NULL,
+    epsilon REAL NOT NULL,
+    delta REAL NOT NULL,
+    neighbours TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    at TEXT NOT NULL
+);
+CREATE TABLE limits (
+    dataset TEXT NOT NULL REFERENCES datasets (name),
+    analyst TEXT NOT NULL,
+    epsilon REAL NOT NULL,
+    delta REAL NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (dataset, analyst)
+);
+CREATE TABLE spends (
+    number INTEGER PRIMARY KEY,
+    id TEXT UNIQUE NOT NULL,
+    dataset TEXT NOT NULL REFERENCES datasets (name),
+    analyst TEXT,
+    receipt TEXT NOT NULL,
+    delta REAL NOT NULL,
+    square REAL NOT NULL,  -- this and the next two follow from the receipt, to be added up quickly
+    tail REAL NOT NULL,
+    loss REAL NOT NULL,
+    at TEXT NOT NULL
+);
+CREATE INDEX spends_of_a_dataset ON spends (dataset);
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY,
+    spend TEXT NOT NULL REFERENCES spends (id),
+    kind TEXT NOT NULL CHECK (kind IN ('drawn', 'released', 'voided')),
+    detail TEXT NOT NULL,
+    at TEXT NOT NULL
+);
+CREATE INDEX events_of_a_spend ON events (spend);
+-- Noise is drawn once or the reservation voided once, never both.
+CREATE UNIQUE INDEX drawn_or_voided ON events (spend) WHERE kind IN ('drawn', 'voided');
+"""
+
+# REPLACE deletes without asking a trigger on DELETE; so a row that is there refuses another.
+_ONLY_ADDED_TO = """
+CREATE TRIGGER {table}_{what} BEFORE {what} ON {table} {when}
+BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END;
+"""
+_KEYS = {
+    "datasets": "name = NEW.name",
+    "limits": "dataset = NEW.dataset AND analyst = NEW.analyst",
+    "spends": "id = NEW.id OR number = NEW.number",
+    "events": "number = NEW.number OR spend = NEW.spend AND kind <> 'released' "
+    "AND NEW.kind <> 'released'",
+}
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where a ledger is kept.
+
+    Attributes:
+        path: of the file, absolute.
+    """
+
+    path: Path
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection that sees one state of the ledger."""
+        with self._transaction("BEGIN", "read") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection that nobody else writes beside; on the disk at the end, or nowhere."""
+        with self._transaction("BEGIN IMMEDIATE", "written") as connection:
+            yield connection
+
+    def create(self) -> None:
+        """Make the file and its tables, unless they are there."""
+        with self._sentences("written"), self._connection("rwc") as connection:
+            if _is_blank(connection):
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in _statements() if _is_blank(connection) else ():
+                    connection.execute(statement)
+                connection.execute("COMMIT")
+            self._check(connection)
+
+    @contextmanager
+    def _transaction(self, begin: str, verb: str) -> Iterator[sqlite3.Connection]:
+        if not os.path.exists(self.path):  # Path.exists raises where we may not look
+            raise LedgerError(
+                f"Expected {self.path} to be a ledger, and there is no such file: "
+                "Ledger.create makes it (discreet ledger create)."
+            )
+        with self._sentences(verb), self._connection("rw") as connection:
+            connection.execute(begin)
+            self._check(connection)
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
+        """Yield a connection, and close it; what was not committed is then rolled back."""
+        address = f"{self.path.as_uri()}?mode={mode}"
+        with closing(
+            sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
+        ) as connection:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            yield connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Raise `LedgerError` unless this is a ledger that we can read."""
+        [application] = connection.execute("PRAGMA application_id").fetchone()
+        [version] = connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION_ID:
+            raise LedgerError(f"Expected {self.path} to be a ledger, and it is another database.")
+        if version > VERSION:
+            raise LedgerError(
+                f"Expected {self.path} to be a ledger of version {VERSION}, and it is of version "
+                f"{version}: a newer discreet made it."
+            )
+
+    @contextmanager
+    def _sentences(self, verb: str) -> Iterator[None]:
+        """Turn whatever SQLite says into one sentence."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise LedgerError(self._sentence(error, verb)) from None
+
+    def _sentence(self, error: sqlite3.Error, verb: str) -> str:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+            return f"Expected {self.path} to be a ledger, and it is none, or damaged."
+        reasons = {
+            "SQLITE_FULL": "disk full",
+            "SQLITE_IOERR": f"input or output failed ({name}); is the disk full?",
+            "SQLITE_READONLY": "read-only",
+            "SQLITE_BUSY": f"others have locked it for more than {PATIENCE:g} seconds",
+            "SQLITE_CANTOPEN": self._why_closed(),
+        }
+        found = [reason for start, reason in reasons.items() if name.startswith(start)]
+        reason = found[0] if found else str(error)
+        return f"The ledger {self.path} could not be {verb} ({reason}): nothing was released."
+
+    def _why_closed(self) -> str:
+        parent = self.path.parent
+        if not parent.is_dir():
+            return f"there is no directory {parent}"
+        writable = os.access(parent, os.W_OK)
+        return "it cannot be opened" if writable else "its directory is read-only"
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    """Return whether this is a file without any table, as SQLite makes it."""
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def _statements() -> Iterator[str]:
+    """Yield what makes an empty ledger."""
+    yield from _TABLES.split(";\n")
+    for table, key in _KEYS.items():
+        there = f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {key})"  # noqa: S608 (our own names)
+        for what, when in (("UPDATE", ""), ("DELETE", ""), ("INSERT", there)):
+            yield _ONLY_ADDED_TO.format(table=table, what=what, when=when)
+    yield f"PRAGMA application_id = {APPLICATION_ID}"
+    yield f"PRAGMA user_version = {VERSION}"
