@@ -4,7 +4,7 @@ from discreet import errors
 
 def test_every_error_is_exported_at_the_top():
     names = [name for name in vars(errors) if isinstance(vars(errors)[name], type)]
-    assert len(names) == 7
+    assert len(names) == 8
     assert all(getattr(discreet, name) is getattr(errors, name) for name in names)
     assert set(names) <= set(discreet.__all__)
 

@@ -146,3 +146,12 @@ def test_matplotlib_keeps_its_state():
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_budgets_have_a_bar_each():
+    figure = pictures.budgets([("clinic\nδ = 1e-05", 1.5, 4.0), ("school\nδ = 1e-06", 0.0, 1.0)])
+    [axes] = figure.axes
+    assert [each.get_text() for each in axes.texts] == [" ε = 1.5 of 4", " ε = 0 of 1"]
+    assert sorted(each.get_width() for each in axes.patches) == [0.0, 1.0, 1.5, 4.0]
+    with pytest.raises(InvalidInput, match="at least one data set"):
+        pictures.budgets([])

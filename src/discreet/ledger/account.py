@@ -28,7 +28,7 @@ class Counted(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Account:
-    """A data set of a ledger, and who asks. Makes one with `Ledger.account`."""
+    """A data set of a ledger, and who asks. `Ledger.account` makes one."""
 
     ledger: "Ledger"
     dataset: str
