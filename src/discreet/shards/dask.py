@@ -310,12 +310,15 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
     kept = _KEPT_BYTES / limit if rows.columns is None else False
     memory = {"target": kept, "spill": False, "pause": False, "terminate": False}
     config = {f"distributed.worker.memory.{name}": at for name, at in memory.items()}
-    pages: dict[str, Any] = {
-        f"distributed.{each}.http.routes": [] for each in ("scheduler", "worker")
+    others: dict[str, Any] = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+        # Memory that is given back after every array costs a tenth of the time.
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
     }
     with (
         tempfile.TemporaryDirectory(prefix="discreet-") as folder,
-        dask.config.set(config | pages),
+        dask.config.set(config | others),
         LocalCluster(
             n_workers=count,
             threads_per_worker=1,
