@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NoReturn
 
+import numpy as np
+
 from discreet import _validate
 from discreet._typing import Integers
 from discreet.errors import InvalidInput
@@ -30,6 +32,8 @@ class Partial(Generic[AnyLayout_co]):
         rows: how many rows there were.
         ids: the records that they belong to; none where the unit is a row.
         shards: the names of the pieces of data that were added up.
+        origin: what they were made from, if that has to be the same for all that merge with them;
+            else empty.
     """
 
     settings: Settings[AnyLayout_co]
@@ -37,6 +41,7 @@ class Partial(Generic[AnyLayout_co]):
     rows: int
     ids: frozenset[object]
     shards: frozenset[str]
+    origin: str = ""
 
     def __repr__(self) -> str:
         return "<Partial: exact sums, private>"
@@ -92,27 +97,45 @@ class Partial(Generic[AnyLayout_co]):
         """
         name = _fresh_name() if shard is None else checked_name(shard)
         adder = Adder(settings, threads=threads)
+        some = False
         for tables, groups in chunks:
             adder.add(tables, groups=groups, advance=advance)
+            some = True
+        if not some:  # a stream that was read before would count as no rows
+            raise InvalidInput("Expected at least one chunk of rows (it may have none).")
         return cls(settings, tuple(adder.sums), adder.rows, frozenset(adder.ids), frozenset([name]))
 
     def merge(self, other: "Partial[AnyLayout_co]") -> "Partial[AnyLayout_co]":
         """Return the sums over the rows of both."""
         _validate.instance("other", other, Partial)
-        if self.settings.digest != other.settings.digest:
-            raise InvalidInput("Expected partials with the same public settings.")
-        if not self.shards.isdisjoint(other.shards):
-            raise InvalidInput("Expected partials of different shards: rows would count twice.")
-        for layout in self.settings.layouts:
-            layout.check_rows(self.rows + other.rows)
-        check_disjoint(self.ids, other.ids)
-        return Partial(
-            self.settings,
-            tuple(mine + theirs for mine, theirs in zip(self.sums, other.sums, strict=True)),
-            self.rows + other.rows,
-            self.ids | other.ids,
-            self.shards | other.shards,
-        )
+        return Partial.merged(self.settings, [self, other])
+
+    @classmethod
+    def merged(
+        cls, settings: Settings[AnyLayout_co], partials: "Iterable[Partial[AnyLayout_co]]"
+    ) -> "Partial[AnyLayout_co]":
+        """Return the sums over the rows of all these partials, one after the other."""
+        sums, rows = zeros(settings), 0
+        ids: set[object] = set()
+        shards: set[str] = set()
+        origin = ""
+        for each in partials:
+            if settings.digest != each.settings.digest:
+                raise InvalidInput("Expected partials with the same public settings.")
+            if not shards.isdisjoint(each.shards):
+                raise InvalidInput("Expected partials of different shards: rows would count twice.")
+            if shards and each.shards and origin != each.origin:
+                raise InvalidInput("Expected partials that were made from the same rows.")
+            for layout in settings.layouts:
+                layout.check_rows(rows + each.rows)
+            check_disjoint(ids, each.ids)
+            for total, part in zip(sums, each.sums, strict=True):
+                np.add(total, part, out=total)
+            rows += each.rows
+            ids |= each.ids
+            shards |= each.shards
+            origin = each.origin or origin
+        return cls(settings, tuple(sums), rows, frozenset(ids), frozenset(shards), origin)
 
     def seal(self, key: bytes) -> bytes:
         """Return the sums, encrypted and authenticated: see `sealing`."""

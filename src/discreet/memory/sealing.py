@@ -19,7 +19,7 @@ from discreet.memory.settings import Settings
 if TYPE_CHECKING:
     from discreet.memory.partial import Partial
 
-_PARTIAL = Envelope(b"discreet-partial-1\n", "a sealed partial", frozenset(["settings", "shards"]))
+_PARTIAL = Envelope(b"discreet-partial-1\n", "a sealed partial")
 _LEAST_IDS = 2**12
 
 
@@ -49,7 +49,8 @@ def _contents(partial: "Partial[RowLayout]") -> list[Any]:
     """Return what is encrypted: the number of rows, the length of the ids, ids, sums."""
     ids = [each.hex() if isinstance(each, bytes) else each for each in partial.ids]
     raw = any(isinstance(each, bytes) for each in partial.ids)
-    encoded = json.dumps({"bytes": raw, "ids": ids}).encode()  # as ASCII: a text may be no UTF-8
+    stored = {"bytes": raw, "ids": ids, "origin": partial.origin}
+    encoded = json.dumps(stored).encode()  # as ASCII: a text may be no UTF-8
     padded = max(_LEAST_IDS, 1 << (len(encoded) - 1).bit_length())
     lead = struct.pack("<qq", partial.rows, padded) + encoded.ljust(padded)
     return [lead, *(np.ascontiguousarray(each, dtype="<i8") for each in partial.sums)]
@@ -69,4 +70,4 @@ def _restored(
             flat = np.frombuffer(contents, dtype="<i8", count=math.prod(shape), offset=start)
             sums.append(flat.astype(np.int64).reshape(shape))
             start += flat.nbytes
-    return Partial(settings, tuple(sums), rows, frozenset(ids), shards)
+    return Partial(settings, tuple(sums), rows, frozenset(ids), shards, stored.get("origin", ""))

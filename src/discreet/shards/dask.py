@@ -2,9 +2,10 @@
 
 One task a file or partition makes sealed sums (`Job.partial`), a tree of tasks merges them, and
 this process releases. With groups, rows are shuffled first, sealed (`Job.scatter`, `Job.gather`),
-so that all of a record is added up in one place. Whatever Dask stores, sends or spills is public or
-sealed; only the key of the job travels with the tasks, and connections are encrypted where the
-cluster is ours. Needs the extra `dask`.
+so that all of a record is added up in one place. What tasks return, and Dask stores, sends or
+spills, is public or sealed. The key of the job is in the tasks themselves: in the memory of the
+scheduler, and on connections, which are encrypted where the cluster is ours. Needs the extra
+`dask`.
 """
 
 import ipaddress
@@ -36,7 +37,7 @@ from discreet.tables import Rows
 
 try:
     import dask
-    from distributed import Client, LocalCluster, as_completed
+    from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 except ImportError:
     raise InvalidInput("Expected Dask for several workers: pip install 'discreet[dask]'.") from None
 
@@ -72,11 +73,13 @@ def build(
     """Return the memory that `discreet.build` would make of all rows, to the bit.
 
     (epsilon, delta)-differentially private as `discreet.build` is. Tasks that are retried, run
-    twice or die with their worker count once. Workers open the files by the paths that were given.
+    twice or die with their worker count once: rows must be the same whenever they are read, as
+    those of files are. Workers open the files by the paths that were given.
 
     Args:
         source: files, as for `discreet.tables.Rows`; a `Rows` itself; or a Dask collection whose
-            partitions are tables (`dask.dataframe`).
+            partitions are tables (`dask.dataframe`) and have the same rows whenever they are
+            computed.
         keys: columns of keys, as for `Rows`; left out if `source` is one.
         values: columns of values, likewise.
         groups: the column that names the record of each row; None if each row is its own.
@@ -133,7 +136,19 @@ def _build(
             advance(1)
             done.release()
         del steps
-        return job.release([root.result()], expected=plan.names, entropy=entropy)
+        return job.release([_result(root)], expected=plan.names, entropy=entropy)
+
+
+def _result(root: Future) -> bytes:
+    """Return the sealed sums, or raise what a task has raised."""
+    try:
+        sums: bytes = root.result()
+    except KilledWorker:
+        raise DiscreetError(
+            "Expected workers that stay alive, and one task has ended several of them. Is there "
+            "enough memory?"
+        ) from None
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +173,7 @@ class _Partitions:
         """Return the widths of keys and values; of a collection, those of its first partition."""
         if self.known_widths is not None:
             return self.known_widths
-        first = dask.delayed(_widths, pure=False)(self.tables[0], self.columns)
+        first = dask.delayed(_guarded, pure=False)(_widths, self.tables[0], self.columns)
         widths: tuple[int, int] = client.compute(first).result()
         return widths
 
@@ -228,46 +243,63 @@ class _Tasks:
 
     def __call__(self, work: Callable[..., Any], *given: Any, returns: int | None = None) -> Any:  # noqa: ANN401
         task = dask.delayed(_guarded, pure=False, nout=returns, traverse=True)
-        return task(work, self._secret, self._settings, *given)
+        return task(_with_job, work, self._secret, self._settings, *given)
 
     def merged(self, sums: Sequence[Any]) -> Any:  # noqa: ANN401
-        """Return a tree of merges."""
-        level = list(sums)
-        while len(level) > 1:
-            level = [
-                self(_merge, level[start : start + _MERGED_AT_ONCE])
-                for start in range(0, len(level), _MERGED_AT_ONCE)
-            ]
-        return level[0]
+        """Return a tree of merges, at least one: its root is none of the sums."""
+        level = [
+            self(_merge, sums[start : start + _MERGED_AT_ONCE])
+            for start in range(0, len(sums), _MERGED_AT_ONCE)
+        ]
+        return level[0] if len(level) == 1 else self.merged(level)
 
 
 def _public(settings: Settings[Layout]) -> Settings[Layout]:
     return settings
 
 
-def _guarded(
+def _guarded(work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
+    """Do something on a worker; what others get to see of a failure names no private value.
+
+    An exception travels with those that it came from, whatever a traceback shows of them: so it is
+    made anew, where no other is being handled.
+    """
+    try:
+        return work(*given)
+    except Exception as error:  # noqa: BLE001 (whose message may quote anything)
+        failed = _told(error)
+    raise failed
+
+
+def _told(error: Exception) -> Exception:
+    """Return an exception that says as much as others may know."""
+    if isinstance(error, DiscreetError):
+        return type(error)(str(error))
+    if isinstance(error, OSError):
+        return OSError(error.errno, error.strerror, error.filename)
+    if isinstance(error, MemoryError):
+        return MemoryError()  # numpy's own names how many rows there were
+    return DiscreetError(f"Expected a task to end well: {type(error).__name__}.")
+
+
+def _with_job(
     work: Callable[..., Any],
     secret: JobSecret,
     settings: Settings[Layout],
     *given: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Do a task on a worker; what its log says of a failure names no private value."""
-    try:
-        return work(Job.copy_of(secret, settings), *given)
-    except (DiscreetError, MemoryError, OSError):
-        raise
-    except Exception as error:  # noqa: BLE001 (whose message may quote anything)
-        raise DiscreetError(f"Expected a task to end well: {type(error).__name__}.") from None
+    return work(Job.copy_of(secret, settings), *given)
 
 
 def _partial(job: Job, table: object, columns: dict[str, Any] | None, name: str) -> bytes:
-    return job.partial(_opened(table, columns), shard=name, threads=1)
+    return job.partial(_opened(table, columns, job.widths), shard=name, threads=1)
 
 
 def _scatter(
     job: Job, table: object, columns: dict[str, Any] | None, name: str, parts: int
 ) -> list[bytes]:
-    return job.scatter(_opened(table, columns).chunks(), shard=name, parts=parts)
+    rows = _opened(table, columns, job.widths)
+    return job.scatter(rows.chunks(), shard=name, parts=parts)
 
 
 def _gather(job: Job, pieces: list[bytes], part: int, parts: int, names: list[str]) -> bytes:
@@ -279,12 +311,12 @@ def _merge(job: Job, parts: list[bytes]) -> bytes:
 
 
 def _widths(table: object, columns: dict[str, Any] | None) -> tuple[int, int]:
-    rows = _opened(table, columns)
+    rows = _opened(table, columns, None)
     return rows.key_dim, rows.value_dim
 
 
-def _opened(table: object, columns: dict[str, Any] | None) -> Rows:
-    return table if isinstance(table, Rows) else Rows(table, **(columns or {}))
+def _opened(table: object, columns: dict[str, Any] | None, widths: tuple[int, int] | None) -> Rows:
+    return table if isinstance(table, Rows) else Rows(table, **(columns or {}), widths=widths)
 
 
 def _part_count(job: Job, rows: _Partitions, client: Client) -> int:
@@ -325,6 +357,7 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
             memory_limit=limit,
             security=True,  # encrypted, and nobody else can connect
             dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
             local_directory=folder,
         ) as cluster,
@@ -341,19 +374,23 @@ def _leave_interrupts_alone() -> None:
 
 def _warn_if_anybody_listens(client: Client) -> None:
     """Warn if the key of a job would go over a network in the clear."""
-    scheme, _, rest = str(client.scheduler.address).partition("://")
-    host = rest.rpartition(":")[0].strip("[]")
-    if scheme != "tcp" or _is_this_machine(host):
-        return
-    warn(
-        "the connection to Dask's scheduler is not encrypted: whoever listens gets the key of this "
-        "job, and can read exact sums. Use TLS (distributed.Security).",
-        PrivacyLeakWarning,
-    )
+    workers = client.scheduler_info()["workers"]
+    if not all(map(_is_closed, [client.scheduler.address, *workers])):
+        warn(
+            "connections of this Dask cluster are not encrypted: whoever listens gets the key of "
+            "this job, and can read exact sums. Use TLS (distributed.Security).",
+            PrivacyLeakWarning,
+        )
+
+
+def _is_closed(address: str) -> bool:
+    """Return whether nobody but the two ends can read a connection to an address."""
+    scheme, _, rest = str(address).partition("://")
+    return scheme in {"tls", "wss", "inproc"} or _is_this_machine(rest.rpartition(":")[0])
 
 
 def _is_this_machine(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:  # a name
         return host == "localhost"

@@ -4,15 +4,17 @@ A record's influence is bounded as a whole, so its rows have to be added up toge
 lie in any file. `scatter` divides the rows of a shard by a hash of their records, and seals each
 piece; `gather` opens the pieces of one part, from all shards. What can be read on the way is
 public: a hash of the settings, the shard's name, the part, and how long a piece is, which is padded
-by up to an eighth.
+to at least 256 rows, and by up to an eighth.
 """
 
 import hashlib
 import io
 import json
+import math
 import re
 import struct
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,14 +30,12 @@ from discreet.tables.records import bucket_of
 Groups = NDArray[Any] | list[Any]
 Piece = tuple[NDArray[Any], NDArray[Any], Groups]
 
-_PIECE = Envelope(
-    b"discreet-rows-1\n",
-    "a sealed piece of rows",
-    frozenset(["settings", "shard", "part", "parts"]),
-)
+_PIECE = Envelope(b"discreet-rows-1\n", "a sealed piece of rows")
 _PART_NAME = re.compile(r"records \d+ of \d+")
-_LENGTHS = struct.Struct("<3qc")
-_LEAST = 2**12
+_LEAD = struct.Struct("<3qc32s")
+
+# Pieces with fewer rows than these are all as long as one with so many.
+_LEAST_ROWS, _ID_BYTES = 256, 64
 
 
 def part_name(part: int, parts: int) -> str:
@@ -79,7 +79,7 @@ def scatter(
         if len(names) != table.rows:
             raise InvalidInput("Expected groups to name one record for each row.")
         kind = _one_kind({kind, _kind(names)})
-        of_row = bucket_of(names, parts, key=_bucket_key(key))
+        of_row = bucket_of(names, parts, key=_hash(key, b"parts"))
         order = np.argsort(of_row, kind="stable")
         ends = np.searchsorted(of_row[order], np.arange(parts + 1))
         for part in range(parts):
@@ -87,13 +87,15 @@ def scatter(
             pieces[part].append((*_taken(table, index), _picked(names, index)))
     if not pieces[0]:
         raise InvalidInput("Expected at least one chunk of rows (it may have none).")
+    saved = [_saved_piece(_joined(piece)) for piece in pieces]
+    origin = _hash(key, b"shard", *(part for piece in saved for part in piece.contents))
     return [
         _PIECE.seal(
             {"settings": digest, "shard": shard, "part": part, "parts": parts},
-            _contents(kind, *_joined(piece)),
+            piece.sealed(kind, origin),
             key,
         )
-        for part, piece in enumerate(pieces)
+        for part, piece in enumerate(saved)
     ]
 
 
@@ -105,8 +107,11 @@ def gather(
     expected: Collection[str],
     digest: str,
     key: bytes,
-) -> Piece:
-    """Return keys, values and groups of all records of one part.
+) -> tuple[Piece, str]:
+    """Return keys, values and groups of all records of one part, and what they were made from.
+
+    The latter is a hash of all rows of all shards: parts of different origins must not meet, since
+    a shard that was divided twice, after its ids had changed, has rows in two of them or in none.
 
     Args:
         pieces: of this part, one from every shard.
@@ -119,7 +124,7 @@ def gather(
     parts = _validate.whole("parts", parts, at_least=1)
     part = _validate.whole("part", part, at_least=0, at_most=parts - 1)
     found: list[Piece] = []
-    shards: set[str] = set()
+    shards: dict[str, bytes] = {}
     kinds: set[bytes] = set()
     for data in pieces:
         header, contents = _PIECE.unseal(data, key, digest)
@@ -127,19 +132,24 @@ def gather(
             raise InvalidInput(f"Expected pieces of part {part} of {parts}, and one is another's.")
         if header["shard"] in shards:
             raise InvalidInput("Expected one piece from each shard: rows would count twice.")
-        shards.add(header["shard"])
-        kind, piece = _restored(contents)
+        kind, origin, piece = _restored(contents)
+        shards[header["shard"]] = origin
         found.append(piece)
         kinds.add(kind)
-    if shards != set(expected) or not found:
+    if shards.keys() != set(expected) or not found:
         raise InvalidInput("Expected a piece from every shard, and from no other.")
     _one_kind(kinds)
-    return _joined(found)
+    named = (each for name in sorted(shards) for each in (name.encode(), shards[name]))
+    return _joined(found), _hash(key, b"shards", *named).hex()
 
 
-def _bucket_key(key: bytes) -> bytes:
-    """Return a key for the division into parts that says nothing of the one it is made from."""
-    return hashlib.blake2b(b"discreet records", key=key, digest_size=32).digest()
+def _hash(key: bytes, *parts: bytes) -> bytes:
+    """Return a keyed hash of a list of bytes, 32 bytes long, that says nothing of the key."""
+    hashed = hashlib.blake2b(key=key, digest_size=32, person=b"discreet rows")
+    for part in parts:
+        hashed.update(struct.pack("<q", len(part)))
+        hashed.update(part)
+    return hashed.digest()
 
 
 def _taken(table: Table, index: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -149,17 +159,15 @@ def _taken(table: Table, index: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any
 
 
 def _numpy(array: Array) -> Array:
-    """Return what numpy can index: a torch tensor as an array, all else as it is."""
-    return array.detach().cpu().numpy() if hasattr(array, "detach") else array
+    """Return what numpy can index: a torch tensor as an array of float64, all else as it is."""
+    return array.detach().cpu().double().numpy() if hasattr(array, "detach") else array
 
 
 def _picked(names: Groups, index: NDArray[Any]) -> Groups:
     return names[index] if isinstance(names, np.ndarray) else [names[i] for i in index]
 
 
-def _joined(
-    pieces: list[Piece],
-) -> Piece:
+def _joined(pieces: list[Piece]) -> Piece:
     keys, values, groups = zip(*pieces, strict=True)
     widths = {(array.shape[:-2], array.shape[-1]) for array in keys}
     if len(widths) > 1 or len({array.shape[-1] for array in values}) > 1:
@@ -202,24 +210,44 @@ def _one_kind(kinds: set[bytes]) -> bytes:
     return known.pop() if known else b""
 
 
-def _contents(kind: bytes, keys: NDArray[Any], values: NDArray[Any], groups: Groups) -> list[bytes]:
-    """Return what is encrypted: lengths and the kind of ids, keys, values, groups, padding."""
-    parts = [_saved(keys), _saved(values), _saved_groups(groups)]
-    lengths = [len(part) for part in parts]
-    size = _LENGTHS.size + sum(lengths)
-    return [_LENGTHS.pack(*lengths, kind or b"-"), *parts, bytes(_padded(size) - size)]
+@dataclass(frozen=True)
+class _SavedPiece:
+    """Rows as bytes.
+
+    Attributes:
+        contents: of keys, values and groups.
+        least: as long as this many bytes at least.
+    """
+
+    contents: tuple[bytes, bytes, bytes]
+    least: int
+
+    def sealed(self, kind: bytes, origin: bytes) -> list[bytes]:
+        """Return what is encrypted: lengths, kind of ids and origin, contents, padding."""
+        lengths = [len(part) for part in self.contents]
+        size = _LEAD.size + sum(lengths)
+        padding = bytes(_padded(max(size, self.least)) - size)
+        return [_LEAD.pack(*lengths, kind or b"-", origin), *self.contents, padding]
 
 
-def _restored(contents: memoryview) -> tuple[bytes, Piece]:
-    *lengths, kind = _LENGTHS.unpack(contents[: _LENGTHS.size])
-    ends = np.cumsum([_LENGTHS.size, *lengths])
+def _saved_piece(piece: Piece) -> _SavedPiece:
+    keys, values, groups = piece
+    width = sum(
+        array.itemsize * math.prod(array.shape[:-2]) * array.shape[-1] for array in (keys, values)
+    )
+    contents = (_saved(keys), _saved(values), _saved_groups(groups))
+    return _SavedPiece(contents, _LEAST_ROWS * (width + _ID_BYTES))
+
+
+def _restored(contents: memoryview) -> tuple[bytes, bytes, Piece]:
+    *lengths, kind, origin = _LEAD.unpack(contents[: _LEAD.size])
+    ends = np.cumsum([_LEAD.size, *lengths])
     keys, values, groups = (contents[ends[i] : ends[i + 1]] for i in range(3))
-    return kind, (_loaded(keys), _loaded(values), _loaded_groups(groups))
+    return kind, origin, (_loaded(keys), _loaded(values), _loaded_groups(groups))
 
 
 def _padded(size: int) -> int:
     """Return a length that tells three binary digits of the true one, and its magnitude."""
-    size = max(size, _LEAST)
     step = 1 << max(size.bit_length() - 4, 0)
     return -(-size // step) * step
 

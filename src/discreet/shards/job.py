@@ -132,6 +132,12 @@ class Job:
         """Whether records of many rows are protected."""
         return self._settings.unit is Unit.RECORD
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Of keys and values."""
+        [layout] = self._settings.layouts
+        return layout.kernel.dim, layout.value_dim
+
     def partial(
         self, rows: ShardRows, *, shard: str, groups: Array = None, threads: int | None = None
     ) -> bytes:
@@ -158,6 +164,8 @@ class Job:
                 "Expected a processor that computes exp, cos and sin to the bits of the one that "
                 "made this job: use machines of one kind."
             )
+        if threads is not None:
+            threads = _validate.whole("threads", threads, at_least=1)
         return Partial.of_chunks(chunks, self._settings, shard=shard, threads=threads)
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
@@ -205,7 +213,7 @@ class Job:
             threads: the most to use; by default one for each processor.
         """
         self._check_records()
-        keys, values, groups = exchange.gather(
+        (keys, values, groups), origin = exchange.gather(
             pieces,
             part=part,
             parts=parts,
@@ -215,8 +223,8 @@ class Job:
         )
         chunks = [(tables_of([(keys, values)]), groups)]
         sums = self._partial(chunks, exchange.part_name(part, parts), threads)
-        # No other part has any of these records, so nobody needs to compare their ids.
-        return replace(sums, ids=frozenset()).seal(self._key)
+        # No other part of the same origin has any of these records: their ids need not travel.
+        return replace(sums, ids=frozenset(), origin=origin).seal(self._key)
 
     def release(
         self, parts: Iterable[bytes], *, expected: Iterable[str], entropy: Entropy | None = None
@@ -240,11 +248,12 @@ class Job:
         if entropy is not None:
             _validate.instance("entropy", entropy, Entropy)
         names = _names(expected)
+        exchange.check_whole(names)
+        self._check_open()
+        total = self._merged(parts)
+        _check_shards(total.shards, names)
         with self._lock:
             self._check_open()
-            total = self._merged(parts)
-            _check_shards(total.shards, names)
-            exchange.check_whole(names)
             self._closed = _RELEASED
         try:
             [released] = release(total, entropy=entropy, account=self._account)
@@ -255,12 +264,10 @@ class Job:
         return Memory(released)
 
     def _merged(self, parts: Iterable[bytes]) -> Partial[Layout]:
-        total = Partial.empty(self._settings)
         if isinstance(parts, bytes | str) or not isinstance(parts, Iterable):
             _validate.reject_argument("parts", parts, "an iterable of sealed bytes")
-        for data in parts:
-            total = total.merge(Partial.unseal(data, self._key, self._settings))
-        return total
+        opened = (Partial.unseal(data, self._key, self._settings) for data in parts)
+        return Partial.merged(self._settings, opened)
 
     def _check_records(self) -> None:
         if not self.by_record:
@@ -284,8 +291,8 @@ def _names(expected: Iterable[str]) -> frozenset[str]:
     if isinstance(expected, str | bytes) or not isinstance(expected, Iterable):
         _validate.reject_argument("expected", expected, "the names of all shards")
     names = [checked_name(name) for name in expected]
-    if len(set(names)) != len(names):
-        raise InvalidInput("Expected the names of shards to differ from each other.")
+    if len(set(names)) != len(names) or not names:
+        raise InvalidInput("Expected the names of all shards, at least one, each once.")
     return frozenset(names)
 
 

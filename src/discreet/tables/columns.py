@@ -14,7 +14,7 @@ Names = str | Sequence[str]
 # Keys (m, d), values (m, d_v) or labels (m,), and the record of each row (m,), if asked for.
 Chunk = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 
-Kind = Literal["numbers", "lists", "texts"]
+Kind = Literal["numbers", "lists", "texts", "bytes"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Form:
     """What some columns hold together.
 
     Attributes:
-        kind: numbers, one for each column; lists of numbers; or texts.
+        kind: numbers, one for each column; lists of numbers; texts; or bytes.
         width: how many numbers a row has; None for lists whose length is not known yet.
     """
 
@@ -66,10 +66,8 @@ class Form:
     width: int | None = 1
 
     def __str__(self) -> str:
-        if self.kind == "texts":
-            return "texts"
-        if self.kind == "numbers":
-            return "numbers"
+        if self.kind != "lists":
+            return self.kind
         return "lists of numbers" if self.width is None else f"lists of {self.width} numbers"
 
     def fits(self, other: "Form") -> bool:

@@ -86,7 +86,7 @@ class ArrayPart:
 
 def _form(arrays: list[NDArray[Any]]) -> Form:
     if arrays[0].dtype.kind in "US":
-        return Form("texts")
+        return Form("texts" if arrays[0].dtype.kind == "U" else "bytes")
     return Form("numbers", len(arrays) if arrays[0].ndim == 1 else arrays[0].shape[1])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet._typing import Array, Integers, Words
 from discreet.errors import InvalidInput
@@ -41,9 +42,10 @@ def gathered(
 ) -> Iterator[Chunk]:
     """Yield all rows, such that every record lies wholly in one chunk; at least one chunk.
 
-    Rows that can be read again are: once for every 256 MB of them. A pass keeps the records of one
-    bucket. Which one that is depends on the id alone, so no record can be in two, whatever the
-    source does between passes.
+    Rows that can be read again are: once for every 256 MB of them, and maybe once more to count
+    them. A pass keeps the records of one bucket. Which one that is depends on the id alone, so no
+    record can be in two, whatever the source does between passes; and if ids have changed, that is
+    an error.
 
     Args:
         open_chunks: begins a pass over all rows.
@@ -57,13 +59,16 @@ def gathered(
     if rows is None:
         rows = sum(len(keys) for keys, _, _ in open_chunks())
     buckets = max(1, math.ceil(rows * row_bytes / _BYTES_AT_ONCE))
+    passes: set[tuple[int, int]] = set()
     for bucket in range(buckets):
         kept: list[Chunk] = []
-        seen = 0
+        seen, ids = 0, 0
         for chunk in open_chunks():
-            seen += len(chunk[0])
-            kept.append(_of_bucket(chunk, bucket, buckets))
-        if seen != rows:
+            mixed = _mixed(chunk[2])
+            seen, ids = seen + len(mixed), ids + int(mixed.sum(dtype=np.uint64))
+            kept.append(_of_bucket(chunk, mixed % np.uint64(buckets) == bucket, buckets))
+        passes.add((seen, ids % 2**64))
+        if len(passes) > 1 or seen != rows:  # a row whose id has changed counts twice, or never
             raise InvalidInput("Expected the same rows whenever they are read: they have changed.")
         whole = joined(kept)
         if len(whole[0]) or bucket == 0:
@@ -71,11 +76,10 @@ def gathered(
         del whole  # before the next is gathered
 
 
-def _of_bucket(chunk: Chunk, bucket: int, buckets: int) -> Chunk:
+def _of_bucket(chunk: Chunk, kept: NDArray[np.bool_], buckets: int) -> Chunk:
     if buckets == 1:
         return chunk
     keys, values, groups = chunk
-    kept = _mixed(groups) % np.uint64(buckets) == bucket
     return keys[kept], values[kept], None if groups is None else groups[kept]
 
 

@@ -36,6 +36,8 @@ class Rows:
         values: likewise.
         labels: the column of labels, instead of values.
         groups: the column that says which record a row belongs to, whole numbers or texts.
+        widths: of keys and values, if they are known: for a table, or a list of tables, that may
+            have no rows and so nothing to tell them by.
     """
 
     def __init__(
@@ -46,9 +48,12 @@ class Rows:
         values: Names | None = None,
         labels: str | None = None,
         groups: str | None = None,
+        widths: tuple[int, int] | None = None,
     ) -> None:
         self._columns = Columns.of(keys, values, labels, groups)
-        self._tables = parts_of(source)
+        nothing = widths is not None and isinstance(source, list) and not source
+        self._tables = [] if nothing else parts_of(source)
+        self._given_widths = widths
 
     def __repr__(self) -> str:
         return f"<Rows of {self.name}: private>"
@@ -70,7 +75,10 @@ class Rows:
 
         Those of files can be pickled: they hold paths and names, and nothing that was read.
         """
-        return [self] if len(self._tables) == 1 else [self._part(each) for each in self._tables]
+        if len(self._tables) < 2:
+            return [self]
+        widths = self._found_widths()
+        return [self._part(each, widths) for each in self._tables]
 
     def check(self) -> None:
         """Raise `InvalidInput` if a file or schema is not what was asked for, or unlike others."""
@@ -81,7 +89,7 @@ class Rows:
     @property
     def name(self) -> str:
         """The public name of a part: its path relative to what was given. Of many, the first's."""
-        return self._tables[0].name
+        return self._tables[0].name if self._tables else "nothing"
 
     @property
     def files(self) -> list[Path]:
@@ -120,9 +128,9 @@ class Rows:
         """Whether rows come with the record that they belong to."""
         return self._columns.groups is not None
 
-    def _part(self, table: Part) -> "Rows":
+    def _part(self, table: Part, widths: tuple[int, int] | None) -> "Rows":
         part = object.__new__(Rows)
-        part._columns, part._tables = self._columns, [table]
+        part._columns, part._tables, part._given_widths = self._columns, [table], widths
         return part
 
     def _records(self) -> Iterator[Chunk]:
@@ -138,6 +146,8 @@ class Rows:
         known: Forms | None = None
         empty = True
         for table in self._tables:
+            if self._given_widths is not None and table.count(self._columns) == 0:
+                continue  # its columns may be of no type at all
             forms = table.forms(self._columns)
             known = self._met(known, forms)
             for chunk in table.chunks(self._columns):
@@ -145,7 +155,7 @@ class Rows:
                     known = self._met(known, forms.of_chunk(chunk))
                     empty = False
                     yield chunk
-        if empty and known is not None:
+        if empty:
             yield self._nothing(known)
 
     def _met(self, known: Forms | None, met: Forms) -> Forms:
@@ -156,27 +166,39 @@ class Rows:
         return met if None in (known.keys.width, known.values.width) else known
 
     def _widths(self) -> tuple[int, int]:
+        widths = self._found_widths()
+        if widths is None:
+            raise self._unknown()
+        return widths
+
+    def _found_widths(self) -> tuple[int, int] | None:
+        """Return the widths of keys and values, from the first table that tells them."""
+        if self._given_widths is not None:
+            return self._given_widths
         known: Forms | None = None
         for table in self._tables:
             known = self._met(known, table.forms(self._columns))
             if known.keys.width is not None and known.values.width is not None:
                 return known.keys.width, known.values.width
-        raise self._unknown()
+        return None
 
-    def _nothing(self, forms: Forms) -> Chunk:
+    def _nothing(self, forms: Forms | None) -> Chunk:
         """Return a chunk without rows."""
-        if forms.keys.width is None or forms.values.width is None:
+        key_dim, value_dim = self._given_widths or (
+            (None, None) if forms is None else (forms.keys.width, forms.values.width)
+        )
+        if key_dim is None or value_dim is None:
             raise self._unknown()
-        values = np.empty((0, forms.values.width))
+        values = np.empty((0, value_dim))
         if self._columns.labels:
-            values = np.empty(0, _dtype(forms.values))
-        groups = None if forms.groups is None else np.empty(0, _dtype(forms.groups))
-        return np.empty((0, forms.keys.width)), values, groups
+            values = np.empty(0, _dtype(None if forms is None else forms.values))
+        groups = np.empty(0, _dtype(None if forms is None else forms.groups))
+        return np.empty((0, key_dim)), values, groups if self.by_record else None
 
     def _unknown(self) -> InvalidInput:
-        where = self._tables[0].where
+        where = self._tables[0].where if self._tables else "the table"
         return InvalidInput(f"Expected {where} to have rows: else its width is unknown.")
 
 
-def _dtype(form: Form) -> Any:  # noqa: ANN401
-    return str if form.kind == "texts" else np.int64
+def _dtype(form: Form | None) -> Any:  # noqa: ANN401
+    return np.int64 if form is None else {"texts": str, "bytes": bytes}.get(form.kind, np.int64)

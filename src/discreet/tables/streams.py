@@ -34,7 +34,7 @@ def arrow_parts(given: object) -> list[Part]:
     if _speaks_arrow(given):
         return [_Once(_stream(given)) if isinstance(given, Iterator) else _Table(given)]
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
-        return [_Once(_chained(given)) if isinstance(given, Iterator) else _Tables(given)]
+        return [_Once(_chained(given)) if _comes_once(given) else _Tables(given)]
     kind = type(given).__name__
     hint = "; .collect() makes a table of it" if kind == "LazyFrame" else ""
     raise InvalidInput(f"Expected files, or something that speaks Arrow, and it is a {kind}{hint}.")
@@ -184,6 +184,11 @@ class _Once:
             yield from _chunks(batches, columns, self.where)
 
 
+def _comes_once(given: Iterable[Arrow]) -> bool:
+    """Return whether whoever iterates a second time goes on where the first one stopped."""
+    return isinstance(given, Iterator) or iter(given) is iter(given)
+
+
 def _dataset_parts(dataset: Arrow) -> list[Part]:
     """Return one part for each file, or one for all where there are none or some are filtered."""
     with _sentences("the dataset"):
@@ -192,7 +197,10 @@ def _dataset_parts(dataset: Arrow) -> list[Part]:
         except ValueError:  # filtered or projected, which files by themselves are not
             fragments = []
     paths = [str(getattr(each, "path", "")) for each in fragments]
-    if not all(paths) or len(set(paths)) != len(paths) or not paths:
+    files = [os.path.realpath(path) for path in paths if os.path.exists(path)]
+    if len(set(files)) != len(files) or (all(paths) and len(set(paths)) != len(paths)):
+        raise InvalidInput("Expected every file of the dataset once: rows would count twice.")
+    if not all(paths) or not paths:
         return [_Dataset(dataset, "dataset", "the dataset")]
     root = os.path.commonpath([os.path.dirname(path) for path in paths])
     return [

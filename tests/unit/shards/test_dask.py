@@ -5,6 +5,8 @@ import os
 import signal
 import threading
 import time
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -203,18 +205,87 @@ def test_rows_in_memory_need_no_workers(client):
         distributed(table, client=client)
 
 
-def test_a_connection_that_others_can_read_is_warned_of(monkeypatch):
-    class Scheduler:
-        address = "tcp://192.0.2.7:8786"
+@pytest.mark.parametrize(
+    ("scheduler", "worker", "warned"),
+    [
+        ("tcp://192.0.2.7:8786", "tcp://192.0.2.7:1", True),
+        ("ws://192.0.2.7:8786", "ws://192.0.2.7:1", True),
+        ("tcp://127.0.0.1:8786", "tcp://192.0.2.7:1", True),  # a tunnel
+        ("tls://192.0.2.7:8786", "tls://192.0.2.8:1", False),
+        ("tcp://127.0.0.1:8786", "tcp://[::1]:1", False),
+        ("inproc://a/1", "inproc://a/2", False),
+    ],
+)
+def test_a_connection_that_others_can_read_is_warned_of(scheduler, worker, warned):
+    known = {"workers": {worker: {}}}
+    elsewhere = SimpleNamespace(
+        scheduler=SimpleNamespace(address=scheduler), scheduler_info=lambda: known
+    )
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        shards._warn_if_anybody_listens(elsewhere)
+    assert [each.category for each in found] == [discreet.PrivacyLeakWarning] * warned
 
-    class Elsewhere:
-        scheduler = Scheduler()
 
-    with pytest.warns(discreet.PrivacyLeakWarning, match="not encrypted"):
-        shards._warn_if_anybody_listens(Elsewhere())
-    for address in ("tls://192.0.2.7:8786", "tcp://127.0.0.1:1", "tcp://[::1]:1", "inproc://a/1"):
-        Scheduler.address = address
-        shards._warn_if_anybody_listens(Elsewhere())
+def test_one_file_and_files_without_rows(tmp_path, client):
+    folder = write(tmp_path / "data")
+    alone = distributed(folder / "part-0.parquet", client=client)
+    rows = slice(0, ROWS // FILES)
+    built_alone = discreet.build(KEYS[rows], VALUES[rows], entropy=Silent(), **PLAIN)
+    assert np.array_equal(alone, built_alone.released.state)
+    empty = parquet.read_table(folder / "part-0.parquet").slice(0, 0)
+    parquet.write_table(empty, folder / "part-9.parquet")
+    assert np.array_equal(distributed(folder, client=client), built())
+    got = distributed(folder, client=client, groups="person")
+    assert np.array_equal(got, built(groups=PEOPLE))
+
+
+def test_a_partition_without_rows(client):
+    frames = pytest.importorskip("dask.dataframe", reason="needs pandas")
+    pandas = pytest.importorskip("pandas")
+    columns = {"key": list(KEYS), "one": VALUES[:, 0], "two": VALUES[:, 1], "n": range(ROWS)}
+    with dask.config.set({"dataframe.convert-string": False}):  # else lists become texts
+        whole = frames.from_pandas(pandas.DataFrame(columns), npartitions=3)
+    some = whole[whole.n < 250]
+    built_some = discreet.build(KEYS[:250], VALUES[:250], entropy=Silent(), **PLAIN)
+    assert np.array_equal(distributed(some, client=client), built_some.released.state)
+
+
+def test_an_error_on_its_way_carries_no_other(tmp_path, client):
+    """An exception is pickled with those that it came from, which may quote a cell."""
+    folder = write(tmp_path / "data")
+    table = parquet.read_table(folder / "part-1.parquet")
+    cells = pa.array([b"patient-J\xf6rg"] * len(table)).view(pa.string())
+    place = table.schema.get_field_index("person")
+    parquet.write_table(table.set_column(place, "person", cells), folder / "part-1.parquet")
+    with pytest.raises(discreet.InvalidInput, match="UTF-8") as found:
+        distributed(folder, client=client, groups="person")
+    seen, error = b"", found.value
+    while error is not None:
+        seen += repr(error).encode() + repr(error.args).encode()
+        error = error.__cause__ or error.__context__
+    assert b"J\\xf6rg" not in seen
+    assert b"patient" not in seen
+
+
+def test_what_is_told_of_an_error():
+    def told(error):
+        def work():
+            try:
+                raise ValueError("secret")
+            finally:
+                raise error
+
+        with pytest.raises((discreet.DiscreetError, MemoryError, OSError)) as found:
+            shards._guarded(work)
+        assert found.value.__cause__ is found.value.__context__ is None
+        return found.value
+
+    assert str(told(discreet.InvalidInput("Expected a."))) == "Expected a."
+    assert type(told(KeyError("secret"))) is discreet.DiscreetError
+    assert "secret" not in str(told(KeyError("secret")))
+    assert told(MemoryError("shape (1234567, 8)")).args == ()
+    assert told(FileNotFoundError(2, "No such file", "a.parquet")).filename == "a.parquet"
 
 
 def test_a_cluster_of_its_own(data):

@@ -114,6 +114,8 @@ def test_parts_stand_alone():
     three = gathered(ONE, scattered(ONE, np.arange(ROWS) % 3, PEOPLE, 3), 3)
     with pytest.raises(InvalidInput, match="all parts of one shuffle"):
         ONE.release([parts[0], *three], expected=[names(2)[0], *names(3)])
+    with pytest.raises(InvalidInput, match="same rows"):
+        ONE.merge([parts[0], other])
     with pytest.raises(InvalidInput, match="another name"):
         ONE.partial((KEYS, VALUES), shard="records 1 of 1", groups=PEOPLE)
 
@@ -140,26 +142,42 @@ def test_nothing_of_a_row_can_be_read():
 
 
 def test_the_length_of_a_piece_says_little():
-    lengths = {
-        rows: len(
-            ONE.scatter((KEYS[:rows], VALUES[:rows]), shard="a", parts=1, groups=PEOPLE[:rows])[0]
-        )
-        for rows in range(1, ROWS)
-    }
-    assert len(set(lengths.values())) == 1  # below the least length all are alike
-    large = [exchange._padded(size) for size in range(10_000, 20_000)]
-    assert len(set(large)) < 12
-    assert all(
-        0 <= padded / size - 1 < 1 / 8
-        for size, padded in zip(range(10_000, 20_000), large, strict=True)
+    wide = unit_rows(ROWS, 500)
+    one = Job(key_dim=500, value_dim=2, by_record=True, **OPTIONS, kernel="fourier", features=64)
+    lengths = [
+        len(one.scatter((wide[:n], VALUES[:n]), shard="a", parts=1, groups=PEOPLE[:n])[0])
+        for n in range(ROWS)
+    ]
+    assert len(set(lengths)) == 1  # with few rows, all are alike
+    sizes = range(10_000, 20_000)
+    padded = [exchange._padded(size) for size in sizes]
+    assert len(set(padded)) < 12
+    assert all(0 <= big / size - 1 < 1 / 8 for size, big in zip(sizes, padded, strict=True))
+
+
+def test_parts_of_shards_that_were_divided_anew_do_not_meet():
+    """Ids that are not stable would leave a row in two parts, or in none."""
+    rows = (KEYS, VALUES)
+    first = ONE.scatter(rows, shard="a", parts=2, groups=PEOPLE)
+    again = ONE.scatter(rows, shard="a", parts=2, groups=PEOPLE)
+    other = ONE.scatter(rows, shard="a", parts=2, groups=PEOPLE + 1)
+    zero, one, changed = (
+        ONE.gather([piece], part=part, parts=2, expected=["a"])
+        for piece, part in ((first[0], 0), (again[1], 1), (other[1], 1))
     )
+    with pytest.raises(InvalidInput, match="same rows"):
+        ONE.merge([zero, changed])
+    assert ONE.merge([zero, one])
+    less = ONE.gather([PIECES[0][1]], part=1, parts=2, expected=["a"])
+    with pytest.raises(InvalidInput, match="same rows"):  # another shard was forgotten
+        ONE.merge([gathered(ONE, PIECES, 2)[0], less])
 
 
 def test_precision_is_kept():
     keys, values = KEYS.astype(np.float32), VALUES.astype(np.float16)
     pieces = [ONE.scatter((keys, values), shard=name, parts=1, groups=PEOPLE)[0] for name in NAMES]
     secret, public = ONE.__getstate__()
-    back = exchange.gather(
+    back, _ = exchange.gather(
         pieces, part=0, parts=1, expected=NAMES, digest=public.digest, key=secret.key
     )
     assert (back[0].dtype, back[1].dtype) == (np.float32, np.float16)

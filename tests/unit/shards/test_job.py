@@ -255,7 +255,7 @@ def test_what_is_released_is_counted(tmp_path):
     assert late.release(parts, expected=NAMES).private  # nothing had been drawn, so it can go on
 
 
-@pytest.mark.parametrize("expected", ["part 0", None, 3, ["a", "a"], [""], [3], [b"a"]])
+@pytest.mark.parametrize("expected", ["part 0", None, 3, [], ["a", "a"], [""], [3], [b"a"]])
 def test_names_that_are_none(expected):
     with pytest.raises(InvalidInput):
         JOB.release(PARTS, expected=expected)
@@ -273,12 +273,31 @@ def test_names_that_are_none(expected):
         ((KEYS[:, :2], VALUES), None),
         ((KEYS, VALUES[1:]), None),
         ((np.where(KEYS > 0.9, np.nan, KEYS), VALUES), None),
+        (iter([]), None),  # a stream that was read before
         (7, None),
     ],
 )
 def test_rows_that_are_none(rows, groups):
     with pytest.raises(InvalidInput):
         JOB.partial(rows, shard="a", groups=groups)
+
+
+def test_a_release_within_a_release():
+    """Parts may come from anywhere, also from code that uses the job."""
+    one = job()
+
+    def parts():
+        yield from shards(one)
+        one.release(shards(one), expected=NAMES)
+
+    with pytest.raises(BudgetExceeded, match="spent"):
+        one.release(parts(), expected=NAMES)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
+def test_threads_that_are_none(threads):
+    with pytest.raises(InvalidInput, match="threads"):
+        JOB.partial((KEYS, VALUES), shard="a", threads=threads)
 
 
 def test_settings_that_are_none():

@@ -492,3 +492,61 @@ def test_no_file_is_left_open():
         next(iter(Rows("data", keys="keys", values="values")))
         list(Rows("data", keys="keys", values="values"))
     assert len(os.listdir("/proc/self/fd")) <= before + 3
+
+
+def test_a_file_that_a_dataset_has_twice_is_refused(tmp_path):
+    from pyarrow import dataset
+
+    parquet.write_table(pa.table({"key": [[1.0]], "value": [1.0]}), tmp_path / "a.parquet")
+    for other in (tmp_path / "a.parquet", tmp_path / ".." / tmp_path.name / "a.parquet"):
+        twice = dataset.dataset([str(tmp_path / "a.parquet"), str(other)])
+        with pytest.raises(InvalidInput, match="count twice"):
+            Rows(twice, keys="key", values="value")
+
+
+def test_an_iterable_that_goes_on_where_it_stopped_is_read_once():
+    class Shared:
+        def __init__(self):
+            tables = [pa.table({"key": [[float(i)]], "value": [1.0]}) for i in range(4)]
+            self.rest = iter(tables)
+
+        def __iter__(self):
+            return self.rest
+
+    rows = Rows(Shared(), keys="key", values="value")
+    assert rows.key_dim == 1
+    assert [float(each) for keys, _ in rows for each in keys[:, 0]] == [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(InvalidInput, match="read once"):
+        list(rows)
+
+
+def test_ids_that_change_between_passes_are_noticed(monkeypatch):
+    monkeypatch.setattr("discreet.tables.records._BYTES_AT_ONCE", 64)
+
+    class Changing:
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            ids = [self.passes * 100 + i for i in range(20)]
+            yield pa.table({"key": [[1.0]] * 20, "value": [1.0] * 20, "who": ids})
+
+    with pytest.raises(InvalidInput, match="have changed"):
+        list(Rows(Changing(), keys="key", values="value", groups="who"))
+
+
+def test_widths_that_are_known_need_no_rows():
+    rows = Rows([], keys="key", values="value", groups="who", widths=(3, 2))
+    [(keys, values, groups)] = list(rows)
+    assert (keys.shape, values.shape, groups.shape) == ((0, 3), (0, 2), (0,))
+    assert (rows.key_dim, rows.value_dim) == (3, 2)
+    with pytest.raises(InvalidInput, match="at least one table"):
+        list(Rows([], keys="key", values="value"))
+
+
+def test_ids_in_bytes_and_in_texts_do_not_mix(tmp_path):
+    for name, ids in (("a", np.array(["x", "y"])), ("b", np.array([b"x", b"z"]))):
+        np.savez(tmp_path / f"{name}.npz", key=np.ones((2, 3)), value=np.ones((2, 1)), who=ids)
+    rows = Rows([tmp_path / "a.npz", tmp_path / "b.npz"], keys="key", values="value", groups="who")
+    with pytest.raises(InvalidInput):
+        rows.check()
