@@ -345,6 +345,8 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
     others: dict[str, Any] = {
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
+        "distributed.worker.profile.enabled": False,  # nobody looks at it
+        "distributed.scheduler.worker-saturation": "inf",  # a worker has its next task at hand
         # Memory that is given back after every array costs a tenth of the time.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
     }
