@@ -1,7 +1,7 @@
 """Many rows in many files, measured, and a model of many more: docs/scale.md.
 
-Run: python benchmarks/scale.py (about fifteen minutes on two quiet cores; needs the extra `dask`). It
-prints the measured part of the page and, with --write, puts it there. --quick has few rows.
+Run: python benchmarks/scale.py (a quarter of an hour on two quiet cores; needs the extra `dask`).
+It prints the measured part of the page and, with --write, puts it there. --quick has few rows.
 
 - The same rows are built in one process with one thread, in one with two, by two workers, by two
   workers of which one is killed in the middle, and from shards that are merged in random order;
@@ -374,7 +374,7 @@ def ways_table(found: dict[str, dict[str, dict[str, Any]]], rows: int) -> list[s
     head = ["", "rows", "", "memory", "records", "", "memory"]
     told = (
         f"{rows:,} rows of {WIDTH} numbers in {FILES} Parquet files, {FEATURES:,} features. All "
-        "five ways gave the same bits, by row and by record. Times in one run, and how many times "
+        "five ways gave the same bits, by row and by record. Times, and how many times "
         "faster than one thread; memory is the most that one process (one worker) had."
     )
     return [told, *table(head, body)]
