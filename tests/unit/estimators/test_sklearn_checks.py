@@ -49,6 +49,7 @@ def failing(estimator):
 @parametrize_with_checks(
     [PrivateClassifier(EPSILON, DELTA), PrivateRegressor(EPSILON, DELTA)],
     expected_failed_checks=failing,
+    xfail_strict=False,  # two draws may agree
 )
 def test_checks_pass_with_noise_but_for_those_that_compare_two_fits(estimator, check):
     check(estimator)
