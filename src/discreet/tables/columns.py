@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
 
 from numpy.typing import NDArray
 
@@ -143,6 +144,25 @@ class Part(Protocol):
 
     def chunks(self, columns: Columns) -> Iterator[Chunk]:
         """Yield all rows in order, some at a time."""
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """One file as a table: other processes can open it, too.
+
+    Attributes:
+        path: of the file.
+        name: its path relative to what was given.
+    """
+
+    path: Path
+    name: str
+    again: ClassVar[bool] = True
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self.path)
 
 
 def _parsed(role: str, names: Names) -> tuple[str, ...]:

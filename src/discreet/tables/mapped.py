@@ -1,37 +1,20 @@
 """One .npz or .safetensors file as a table: its arrays are the columns."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.tables.columns import Chunk, Columns, Form, Forms
+from discreet.tables.columns import Chunk, Columns, FilePart, Form, Forms
 from discreet.tables.files import read_array, read_groups, read_labels
 
 _ROWS_AT_ONCE = 2**16
 
 
-@dataclass(frozen=True)
-class ArrayPart:
-    """One file as a table.
-
-    Attributes:
-        path: of the file.
-        name: its path relative to what was given.
-    """
-
-    path: Path
-    name: str
-    again: ClassVar[bool] = True
-
-    @property
-    def where(self) -> str:
-        """The file."""
-        return str(self.path)
+class ArrayPart(FilePart):
+    """One file as a table."""
 
     def forms(self, columns: Columns) -> Forms:
         """Return what the arrays hold."""

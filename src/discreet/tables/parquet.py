@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from discreet.tables.arrow import (
     numbers,
     single,
 )
-from discreet.tables.columns import Chunk, Columns, Form, Forms
+from discreet.tables.columns import Chunk, Columns, FilePart, Form, Forms
 from discreet.tables.limits import UNREADABLE, check_unpacked
 
 # So many numbers are unpacked at once; a few megabytes. What a row has is in the footer.
@@ -32,23 +32,8 @@ _NUMBERS_AT_ONCE = 2**20
 _ROWS_AT_ONCE = 2**16
 
 
-@dataclass(frozen=True)
-class ParquetPart:
-    """One file as a table.
-
-    Attributes:
-        path: of the file.
-        name: its path relative to what was given.
-    """
-
-    path: Path
-    name: str
-    again: ClassVar[bool] = True
-
-    @property
-    def where(self) -> str:
-        """The file."""
-        return str(self.path)
+class ParquetPart(FilePart):
+    """One file as a table. Its footer knows how many rows there are, and how long lists are."""
 
     def forms(self, columns: Columns) -> Forms:
         """Return what the columns hold; the footer tells how long lists are."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.tables.chunks import sized
-from discreet.tables.columns import Chunk, Columns, Form, Forms, Names, Part
+from discreet.tables.columns import Chunk, Columns, FilePart, Form, Forms, Names, Part
 from discreet.tables.records import gathered
 from discreet.tables.sources import parts_of
 
@@ -94,8 +94,7 @@ class Rows:
     @property
     def files(self) -> list[Path]:
         """The files that are read, if they are files."""
-        paths = (getattr(table, "path", None) for table in self._tables)
-        return [path for path in paths if path is not None]
+        return [table.path for table in self._tables if isinstance(table, FilePart)]
 
     @property
     def has_texts(self) -> bool:
@@ -121,7 +120,7 @@ class Rows:
     @property
     def in_files(self) -> bool:
         """Whether all rows are in files, which other processes can open, too."""
-        return all(isinstance(getattr(table, "path", None), Path) for table in self._tables)
+        return all(isinstance(table, FilePart) for table in self._tables)
 
     @property
     def by_record(self) -> bool:
