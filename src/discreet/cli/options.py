@@ -152,9 +152,15 @@ Public = Annotated[
         help="Rows like the keys that anybody may see, shape (n, d): they become part of the file.",
     ),
 ]
-KeyNorm = Annotated[float, typer.Option(help="Public bound on the length of keys.")]
-QueryNorm = Annotated[float, typer.Option(help="Public bound on the length of queries.")]
-ValueNorm = Annotated[float, typer.Option(help="Public bound on the length of values.")]
+KeyNorm = Annotated[
+    float, typer.Option(help="Public bound on the length of keys; longer ones are clipped.")
+]
+QueryNorm = Annotated[
+    float, typer.Option(help="Public bound on the length of queries; longer ones are clipped.")
+]
+ValueNorm = Annotated[
+    float, typer.Option(help="Public bound on the length of values; longer ones are clipped.")
+]
 RowsHint = Annotated[
     int | None, typer.Option(help="A public, rounded number of rows; never a count.")
 ]

@@ -89,14 +89,29 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection that sees one state of the ledger."""
-        with self._transaction("BEGIN", "read") as connection:
+        mode = "rw" if os.access(self.path, os.W_OK) else self._only_read
+        with self._transaction("BEGIN", "read", mode) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection that nobody else writes beside; on the disk at the end, or nowhere."""
-        with self._transaction("BEGIN IMMEDIATE", "written") as connection:
+        if self.path.exists() and not os.access(self.path, os.W_OK):
+            # SQLite would leave a file beside it that stays read-only when this one is not.
+            raise LedgerError(self._failed("written", "read-only"))
+        with self._transaction("BEGIN IMMEDIATE", "written", "rw") as connection:
             yield connection
+
+    @property
+    def _only_read(self) -> str:
+        """How to open a file that nobody may write: alone, unless others have a log beside it."""
+        try:
+            alone = not os.path.getsize(f"{self.path}-wal")
+        except FileNotFoundError:
+            alone = True
+        except OSError:  # whoever opens it will say why
+            alone = False
+        return "ro&immutable=1" if alone else "ro"
 
     def create(self) -> None:
         """Make the file and its tables, unless they are there."""
@@ -110,13 +125,13 @@ class Store:
             self._check(connection)
 
     @contextmanager
-    def _transaction(self, begin: str, verb: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str, verb: str, mode: str) -> Iterator[sqlite3.Connection]:
         if not os.path.exists(self.path):  # Path.exists raises where we may not look
             raise LedgerError(
                 f"Expected {self.path} to be a ledger, and there is no such file: "
                 "Ledger.create makes it (discreet ledger create)."
             )
-        with self._sentences(verb), self._connection("rw") as connection:
+        with self._sentences(verb), self._connection(mode) as connection:
             connection.execute(begin)
             self._check(connection)
             yield connection
@@ -166,6 +181,9 @@ class Store:
         }
         found = [reason for start, reason in reasons.items() if name.startswith(start)]
         reason = found[0] if found else str(error)
+        return self._failed(verb, reason)
+
+    def _failed(self, verb: str, reason: str) -> str:
         return f"The ledger {self.path} could not be {verb} ({reason}): nothing was released."
 
     def _why_closed(self) -> str:

@@ -1,5 +1,6 @@
 """From a caller's arrays, or iterators of chunks, into a collector."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,10 @@ class Feed:
     @classmethod
     def of_one(cls, keys: Array, values: Array, groups: Array) -> "Feed":
         """Return the rows of one layer: keys and values, or chunks of both."""
+        if isinstance(keys, str | os.PathLike) or hasattr(keys, "__arrow_c_stream__"):
+            raise InvalidInput(
+                "Expected arrays, or chunks of them: discreet.tables.Rows reads files and tables."
+            )
         if values is not None:
             return cls.of([(keys, values)], groups)
         if not isinstance(keys, Iterable) or hasattr(keys, "__array__"):

@@ -160,5 +160,5 @@ def _fresh_name() -> str:
 def checked_name(shard: str) -> str:
     """Return the name of a shard, if it is one."""
     if not isinstance(shard, str) or not shard.strip() or not shard.isprintable():
-        _validate.reject("shard", "...", "a name that can be printed")
+        _validate.reject("shard", "...", "a text that can be printed")
     return shard

@@ -11,6 +11,7 @@ scheduler, and on connections, which are encrypted where the cluster is ours. Ne
 import ipaddress
 import logging
 import math
+import multiprocessing
 import os
 import signal
 import tempfile
@@ -93,9 +94,22 @@ def build(
         **options: as for `discreet.build`.
     """
     rows = _rows(source, keys=keys, values=values, groups=groups)
+    counted = Counted(ledger=ledger, dataset=dataset, analyst=analyst)
+    job = None  # of files, what is wrong with the options is known before a worker starts
+    if rows.known_widths is not None:
+        job = _job(rows.known_widths, rows, options, counted)
     with _cluster(client, workers, rows) as running:
-        counted = Counted(ledger=ledger, dataset=dataset, analyst=analyst)
-        return _build(running, rows, options, counted, entropy=entropy, progress=progress)
+        if job is None:
+            job = _job(rows.widths(running), rows, options, counted)
+        return _build(running, rows, job, entropy=entropy, progress=progress)
+
+
+def _job(
+    widths: tuple[int, int], rows: "_Partitions", options: BuildOptions, counted: Counted
+) -> Job:
+    key_dim, value_dim = widths
+    by_record = rows.by_record
+    return Job(key_dim=key_dim, value_dim=value_dim, by_record=by_record, **counted, **options)
 
 
 @contextmanager
@@ -115,18 +129,9 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def _build(
-    client: Client,
-    rows: "_Partitions",
-    options: BuildOptions,
-    counted: Counted,
-    *,
-    entropy: Entropy | None,
-    progress: bool,
+    client: Client, rows: "_Partitions", job: Job, *, entropy: Entropy | None, progress: bool
 ) -> Memory:
     """Run all tasks, and release."""
-    key_dim, value_dim = rows.widths(client)
-    by_record = rows.by_record
-    job = Job(key_dim=key_dim, value_dim=value_dim, by_record=by_record, **counted, **options)
     plan = _Plan.of(job, rows, parts=_part_count(job, rows, client))
     with progress_bar("adding up rows", rows=len(plan.steps), show=progress) as advance:
         root, *steps = client.compute([plan.root, *plan.steps])
@@ -170,9 +175,7 @@ class _Partitions:
     known_widths: tuple[int, int] | None
 
     def widths(self, client: Client) -> tuple[int, int]:
-        """Return the widths of keys and values; of a collection, those of its first partition."""
-        if self.known_widths is not None:
-            return self.known_widths
+        """Return the widths of keys and values of a collection: those of its first partition."""
         first = dask.delayed(_guarded, pure=False)(_widths, self.tables[0], self.columns)
         widths: tuple[int, int] = client.compute(first).result()
         return widths
@@ -351,9 +354,9 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
     }
     with (
-        tempfile.TemporaryDirectory(prefix="discreet-") as folder,
-        dask.config.set(config | others),
-        LocalCluster(
+        tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True) as folder,
+        dask.config.set(config | others | {"temporary-directory": folder}),
+        _started(
             n_workers=count,
             threads_per_worker=1,
             memory_limit=limit,
@@ -367,6 +370,20 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
     ):
         own.run(_leave_interrupts_alone)
         yield own
+
+
+def _started(**options: Any) -> LocalCluster:  # noqa: ANN401
+    """Return a cluster, or raise an exception that says why there is none."""
+    advice = (
+        "Expected worker processes to start, and they import the script that this is called from: "
+        'call it below if __name__ == "__main__".'
+    )
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, importing it
+        raise InvalidInput(advice)
+    try:
+        return LocalCluster(**options)
+    except RuntimeError:
+        raise InvalidInput(advice) from None
 
 
 def _leave_interrupts_alone() -> None:

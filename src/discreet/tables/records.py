@@ -17,6 +17,8 @@ from discreet.tables.columns import Chunk
 _BYTES_AT_ONCE = 2**28
 _BYTES_HELD = 2**30
 
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
 
 def bucket_of(groups: Array, buckets: int, key: bytes = b"") -> Integers:
     """Return which bucket each row's record belongs to, from 0 on, shape (m,).
@@ -65,15 +67,33 @@ def gathered(
         seen, ids = 0, 0
         for chunk in open_chunks():
             mixed = _mixed(chunk[2])
-            seen, ids = seen + len(mixed), ids + int(mixed.sum(dtype=np.uint64))
+            seen, ids = seen + len(mixed), ids + _sum_of_rows(mixed, chunk)
             kept.append(_of_bucket(chunk, mixed % np.uint64(buckets) == bucket, buckets))
         passes.add((seen, ids % 2**64))
-        if len(passes) > 1 or seen != rows:  # a row whose id has changed counts twice, or never
+        if len(passes) > 1 or seen != rows:  # a row that has another id now counts twice, or never
             raise InvalidInput("Expected the same rows whenever they are read: they have changed.")
         whole = joined(kept)
         if len(whole[0]) or bucket == 0:
             yield whole
         del whole  # before the next is gathered
+
+
+def _sum_of_rows(ids: Words, chunk: Chunk) -> int:
+    """Return a sum over rows, each with its id: the same in any order, and for no other rows.
+
+    (Not by chance, that is: nobody has a reason to look for others.)
+    """
+    rows = ids.copy()
+    for array in chunk[:2]:
+        if array.dtype.kind in "iufb":
+            columns = array if array.ndim == 2 else array[:, None]
+            bits = np.ascontiguousarray(columns, dtype=np.float64)
+            # Odd multiples of the golden ratio, one for each column.
+            weights = np.arange(1, 2 * bits.shape[1], 2, dtype=np.uint64) * _GOLDEN
+            rows = _spread(rows ^ (bits.view(np.uint64) @ weights))
+        else:
+            rows = _spread(rows ^ _mixed(array))
+    return int(rows.sum(dtype=np.uint64))
 
 
 def _of_bucket(chunk: Chunk, kept: NDArray[np.bool_], buckets: int) -> Chunk:
@@ -94,6 +114,11 @@ def _mixed(groups: Array) -> Words:
     else:
         ids, of_row = _distinct(groups)
         bits = np.array(list(map(_bits, ids)), dtype=np.uint64)[of_row]
+    return _spread(bits)
+
+
+def _spread(bits: Words) -> Words:
+    """Return 64 bits of which each depends on all that were given."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))

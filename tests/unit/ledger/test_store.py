@@ -201,3 +201,28 @@ def test_a_directory_that_we_may_not_look_into(ledger):
         ledger.path.parent.chmod(0o700)
     assert "to be a ledger" in printed
     assert printed.endswith("no noise\n")
+
+
+def test_a_file_that_was_read_only_for_a_while_is_a_ledger_again():
+    """SQLite leaves files beside it that would stay read-only."""
+    code = f"""
+    build(None, 0.5, dataset=None)  # everything is loaded
+    if os.getuid() == 0: os.setuid({NOBODY})
+    ledger.create("clinic", epsilon=2.0, delta=1e-5)
+    os.chmod(ledger.path, 0o444)
+    print(ledger.statement("clinic"))
+    try:
+        build(ledger, 0.5)
+    except discreet.LedgerError as error:
+        print(error)
+    os.chmod(ledger.path, 0o644)
+    build(ledger, 0.5)
+    print(len(ledger.statement("clinic").spends))
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder).chmod(0o777)
+        printed = run(code, pathlib.Path(folder) / "budget.db")
+    shown, refused, count = printed.splitlines()
+    assert "is left" in shown
+    assert "read-only" in refused
+    assert count == "1"

@@ -528,11 +528,23 @@ def test_ids_that_change_between_passes_are_noticed(monkeypatch):
 
         def __iter__(self):
             self.passes += 1
-            ids = [self.passes * 100 + i for i in range(20)]
-            yield pa.table({"key": [[1.0]] * 20, "value": [1.0] * 20, "who": ids})
+            ids = self.ids(self.passes)
+            keys = [[float(i)] for i in range(20)]
+            yield pa.table({"key": keys, "value": [1.0] * 20, "who": ids})
 
-    with pytest.raises(InvalidInput, match="have changed"):
-        list(Rows(Changing(), keys="key", values="value", groups="who"))
+    for ids in (
+        lambda run: [run * 100 + i for i in range(20)],
+        lambda run: list(np.roll(np.arange(20), run)),  # the same ids, at other rows
+        lambda run: [f"p{(i + run) % 20}" for i in range(20)],
+    ):
+        Changing.ids, Changing.passes = staticmethod(ids), 0
+        with pytest.raises(InvalidInput, match="have changed"):
+            list(Rows(Changing(), keys="key", values="value", groups="who"))
+    Changing.ids = staticmethod(lambda _: list(range(20)))
+    assert (
+        sum(len(keys) for keys, _, _ in Rows(Changing(), keys="key", values="value", groups="who"))
+        == 20
+    )
 
 
 def test_widths_that_are_known_need_no_rows():
