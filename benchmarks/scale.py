@@ -1,7 +1,8 @@
 """Many rows in many files, measured, and a model of many more: docs/scale.md.
 
 Run: python benchmarks/scale.py (a quarter of an hour on two quiet cores; needs the extra `dask`).
-It prints the measured part of the page and, with --write, puts it there. --quick has few rows.
+It prints the measured part of the page and, with --write, puts it there. --quick has few rows,
+--keep measures the constants of the model alone.
 
 - The same rows are built in one process with one thread, in one with two, by two workers, by two
   workers of which one is killed in the middle, and from shards that are merged in random order;
@@ -43,6 +44,7 @@ from discreet.tables import Rows
 from discreet.testing import Silent
 
 PAGE = ROOT / "docs" / "scale.md"
+KEPT = ROOT / "benchmarks" / "scale.json"
 START, END = "<!-- measured: benchmarks/scale.py -->", "<!-- end of measured -->"
 ROWS, FILES, WIDTH, FEATURES = 4_000_000, 64, 64, 2048
 COLUMNS = {"keys": "embedding", "values": "label"}
@@ -234,6 +236,7 @@ class Model:
         value: for each feature and column of values, and one more.
         sealed: for each byte of sums that is sealed, opened and merged.
         exchanged: for each byte of rows that is divided, sealed, opened and joined.
+        bounded: for each feature of a row, more, where its record is bounded (five rows a record).
         drawn: for each number that gets noise.
     """
 
@@ -243,6 +246,7 @@ class Model:
     value: float
     sealed: float
     exchanged: float
+    bounded: float
     drawn: float
 
     def row(self, key_dim: int, value_dim: int, features: int) -> float:
@@ -266,8 +270,12 @@ class Model:
         state = 8 * features * (value_dim + 1)
         rest = files * state * (2 * self.sealed + 2 / NETWORK)
         if by_record:
-            # Rows as they are stored (float32), and everything is read and sealed once more.
+            rest += rows * features * self.bounded
+        if by_record and workers > 1:  # rows as they are stored (float32), there and back
             rest += rows * 4 * (key_dim + value_dim) * (self.exchanged + 2 / NETWORK)
+        elif by_record:  # files are read once for every 256 MB of rows
+            numbers = rows * (key_dim + value_dim)
+            rest += (math.ceil(8 * numbers / 2**28) - 1) * numbers * self.read
         shared = rows * self.row(key_dim, value_dim, features) + rest
         return shared / workers + features * (value_dim + 1) * self.drawn
 
@@ -311,6 +319,7 @@ def fitted(folder: pathlib.Path, *, quick: bool) -> Model:
         value=value,
         sealed=sealed,
         exchanged=_exchange_seconds(count),
+        bounded=_bounding_seconds(count),
         drawn=seconds_of(lambda: RoundedGaussian(sigma=2.0**30).sample(10**5, entropy=_SOURCE))
         / 10**5,
     )
@@ -354,6 +363,16 @@ def _exchange_seconds(count: int) -> float:
     return seconds_of(there_and_back) / sum(each.nbytes for each in rows)
 
 
+def _bounding_seconds(count: int) -> float:
+    """Return the seconds for each feature of a row that bounding its record takes."""
+    rows = _random(count, WIDTH), _random(count, 1)
+    people = np.random.default_rng(1).integers(count // 5, size=count)
+    alone, together = _job(WIDTH, 1, FEATURES), _job(WIDTH, 1, FEATURES, by_record=True)
+    without = seconds_of(lambda: alone.partial(rows, shard="a", threads=1))
+    bounded = seconds_of(lambda: together.partial(rows, shard="a", groups=people, threads=1))
+    return max(bounded - without, 0.0) / (count * FEATURES)
+
+
 # --- the page -------------------------------------------------------------------------------------
 
 
@@ -389,6 +408,7 @@ def model_tables(model: Model, found: dict[str, dict[str, dict[str, Any]]], rows
         ["a feature and a column of values (and one more)", f"{model.value * 1e9:.3f} ns"],
         ["a byte of sums, sealed, opened, merged", f"{model.sealed * 1e9:.2f} ns"],
         ["a byte of rows, exchanged by record", f"{model.exchanged * 1e9:.2f} ns"],
+        ["a feature of a row whose record is bounded, more", f"{model.bounded * 1e9:.2f} ns"],
         ["a number of noise", f"{model.drawn * 1e9:.0f} ns"],
     ]
     points = []
@@ -397,7 +417,7 @@ def model_tables(model: Model, found: dict[str, dict[str, dict[str, Any]]], rows
             said = model.total(
                 rows,
                 workers=workers,
-                by_record=unit == "records" and workers > 1,
+                by_record=unit == "records",
                 files=FILES,
             )
             points.append(
@@ -500,14 +520,23 @@ def _settled(rows: int) -> discreet.memory.Settings:
     return Job(key_dim=WIDTH, value_dim=1, **options(rows)).settings
 
 
-def page(*, rows: int, quick: bool) -> list[str]:
-    """Measure, and return the measured part of the page."""
+def page(*, rows: int, quick: bool, kept: bool, write: bool) -> list[str]:
+    """Measure, and return the measured part of the page.
+
+    Args:
+        rows: how many.
+        quick: whether the model is measured with few rows, too.
+        kept: whether what the ways of building took is known from the last time.
+        write: whether to keep it for the next.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         tell(f"writing {rows:,} rows")
         write_rows(folder, rows)
-        found = measured_ways(folder, rows)
+        found = json.loads(KEPT.read_text()) if kept else measured_ways(folder, rows)
         model = fitted(folder, quick=quick)
+    if write and not kept:
+        KEPT.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     lines = ["", *ways_table(found, rows), *model_tables(model, found, rows), *limits_table()]
     while lines[-1] == "":
         lines.pop()
@@ -519,13 +548,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rows")
     parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.name}")
+    parser.add_argument("--keep", action="store_true", help=f"builds as {KEPT.name} has them")
     parser.add_argument("--one-run", help=argparse.SUPPRESS)
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     if given.one_run is not None:
         print(json.dumps(one_run(*json.loads(given.one_run))))
         return
-    lines = page(rows=FILES * 2_500 if given.quick else ROWS, quick=given.quick)
+    rows = FILES * 2_500 if given.quick else ROWS
+    lines = page(rows=rows, quick=given.quick, kept=given.keep, write=given.write)
     print("\n".join(lines))
     if given.write:
         text = PAGE.read_text(encoding="utf-8")

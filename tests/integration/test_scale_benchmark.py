@@ -41,5 +41,5 @@ def test_the_page_says_what_its_tables_show():
     for unit in ("rows", "records"):
         model, measured = map(number, cells(PAGE, f"{unit}, one process, one thread"))
         assert 0.6 < model / measured < 1.5
-    assert cells(PAGE, "1,000,000,000,000")[1] == "2^-8"
-    assert cells(PAGE, "1,000,000,000,000")[2] == "1e-13"
+    ends = PAGE[PAGE.index("### Where numbers end") :]
+    assert cells(ends, "1,000,000,000,000")[1:3] == ["2^-8", "1e-13"]

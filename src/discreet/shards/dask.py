@@ -344,6 +344,7 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
     # What we make is sealed, and may go to disk; partitions of a collection are not.
     kept = _KEPT_BYTES / limit if rows.columns is None else False
     memory = {"target": kept, "spill": False, "pause": False, "terminate": False}
+    memory["transfer"] = _KEPT_BYTES / limit  # what is on its way from others counts, too
     config = {f"distributed.worker.memory.{name}": at for name, at in memory.items()}
     others: dict[str, Any] = {
         "distributed.scheduler.http.routes": [],
