@@ -131,7 +131,7 @@ def to_bytes(several: Memories) -> bytes:
             f"{index}.{name}": array for name, array in container.tensors_of(released).items()
         }
     facts = {"members": settings, "notes": list(several.notes.items())}  # in their order
-    return container.pack(tensors, name=FORMAT, settings=facts, card=several.card)
+    return container.pack(tensors, name=FORMAT, settings=facts, card=several.card.to_dict())
 
 
 def from_bytes(data: bytes) -> Memories:
