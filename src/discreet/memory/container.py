@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting
+from discreet._card import Card
 from discreet._files import whole_file
 from discreet._packing import BLANK, FORMAT_VERSION, Restorer, digest, pack, read, unpack
 from discreet.accounting import Receipt
 from discreet.errors import CorruptRelease
-from discreet.memory.card import Card
 from discreet.memory.release import Released
 from discreet.memory.row_layout import AnyLayout_co, RowLayout
 from discreet.memory.settings import Unit, rows_are_public, unit_sensitivity
