@@ -97,8 +97,8 @@ def node_noise(
 ) -> NodeNoise:
     """Return noise that makes a node (epsilon, delta)-private when one row is replaced.
 
-    The row's change may be spread over two nodes of a level: `docs/privacy.md`, "A change over
-    several coordinates".
+    The row's change may be spread over two nodes of a level: `docs/privacy.md`,
+    "A change over several coordinates".
     """
     unit = change.unit(kind, epsilon, delta)
     mechanism = node_mechanism(
