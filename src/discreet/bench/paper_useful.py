@@ -1,0 +1,231 @@
+"""From how many rows on the paper's attention says something: computed, and measured where it fits."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from discreet import paper
+from discreet.bench import paper_noise
+from discreet.bench.paper_methods import quietly
+from discreet.bench.paper_noise import Design
+from discreet.bench.paper_pictures import AMBER, BLUE, GREEN, INK, ORANGE, Look, by_ratios, panels, save, titled
+from discreet.bench.paper_setup import Size
+from discreet.bench.paper_task import rows_and_weights
+from discreet.bench.paper_words import claim, number, power_of_two, table
+from discreet.bench.points import spread
+from discreet.errors import DiscreetError
+from discreet.noise import Entropy
+from discreet.testing import Seeded, Silent
+
+# A denominator of at least n is clear of noise below this share of n.
+_SHARE = 0.1
+_DIMS = (1, 2, 4, 8)
+_QUERIES = 400
+_MOST_POWER = 80
+
+Variance = Callable[[Design], float]
+
+
+def _paper(design: Design) -> float:
+    return paper_noise.paper_variance(design, 0.1)
+
+
+def _largest(design: Design) -> float:
+    return paper_noise.paper_variance(design, paper_noise.largest_c(design))
+
+
+ACCOUNTS: dict[str, Variance] = {
+    "c = 0.1": _paper,
+    "largest c": _largest,
+    "tight": paper_noise.tight_variance,
+}
+LOOKS = {"c = 0.1": Look("o", ORANGE), "largest c": Look("s", AMBER), "tight": Look("^", GREEN)}
+
+
+def useful_page(out: Path, size: Size) -> list[str]:
+    """Compute the first useful n for every reading of the paper, and measure one crossing."""
+    dims = _DIMS[:2] if size.quick else _DIMS
+    rows, firsts = [], {}
+    for dim in dims:
+        entry, vector = Design(dim, 10, 2), Design(dim, 10, dim + 1)
+        built, proved = vector.as_built(), vector.as_proved()
+        # One copy where the account is tight: it needs no median.
+        designs = {
+            "entry": dict.fromkeys(ACCOUNTS, entry),
+            "vector": dict.fromkeys(ACCOUNTS, built) | {"tight": vector},
+            "proof": dict.fromkeys(ACCOUNTS, proved),
+        }
+        powers = {
+            (what, name): first_power(design, ACCOUNTS[name])
+            for what, each in designs.items()
+            for name, design in each.items()
+        }
+        firsts[dim] = powers
+        rows.append(
+            [str(dim), str(entry.kernel.features), str(built.copies), str(proved.copies)]
+            + [f"2^{power}" for power in powers.values()]
+        )
+    measured = [_crossing(power, size) for power in size.crossing_powers]
+    _picture(measured, out / "paper-useful.png", size)
+    at = firsts[2]
+    head = [f"{what}: {name}" for what in ("entry", "vector", "proof") for name in ACCOUNTS]
+    return [
+        "## Rows from which the paper's attention says something",
+        "",
+        claim(
+            at["entry", "tight"] < at["entry", "largest c"] < at["entry", "c = 0.1"] <= at["proof", "c = 0.1"],
+            "**How many rows the literal construction needs depends on which of its constants are taken literally**: at "
+            f"d = 2, {power_of_two(at['entry', 'c = 0.1'])} for one entry and one copy with c = 0.1, "
+            f"{power_of_two(at['entry', 'largest c'])} with the largest c and {power_of_two(at['entry', 'tight'])} with a tight account; "
+            f"{power_of_two(at['vector', 'c = 0.1'])}, {power_of_two(at['vector', 'largest c'])} and "
+            f"{power_of_two(at['vector', 'tight'])} for the vector as implemented; and {power_of_two(at['proof', 'c = 0.1'])} for the "
+            "vector with the constants of the proof.",
+        ),
+        "",
+        "The first n, a power of two, at which the noise of the denominator (standard deviation at the worst query) is below",
+        "n/10; R = 1, ε = 1, δ = δ' = 1e-6, ε_s = 0.1, p_f = 0.01. *Entry*: one entry (two structures), one copy. *Vector*: d_v = d,",
+        "all d + 1 structures, the median of l copies as implemented (one copy where the account is tight, which needs no",
+        "median). *Proof*: the vector with the proof's own number of copies, from (5R/ε_0)^d net points and Chernoff's",
+        "exp(-0.1²·0.99·l/2). The noise is that of the answer: of the median, where there are copies. Computed from the",
+        "variances, which are checked against structures that were built.",
+        "",
+        *table(["d", "features r", "l", "l of the proof", *head], rows),
+        *_measured_words(measured),
+    ]
+
+
+def first_power(design: Design, variance: Variance) -> int:
+    """Return the first power of two of rows at which the answer's noise is below n/10."""
+
+    def clear(power: int) -> bool:
+        scaled = design.with_rows(power)
+        return paper_noise.answer_noise(scaled, variance(scaled)) < _SHARE * 2.0**power
+
+    # Noise grows as a power of log n: from one size the crossing is all but known.
+    power = 20
+    while clear(power):
+        power -= 1
+    while not clear(power):
+        power += 1
+        if power > _MOST_POWER:
+            raise DiscreetError("Expected the noise to fall below n/10 at some n.")
+    return power
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The denominator's noise at one n: measured, computed at the same queries, and at the worst."""
+
+    power: int
+    ratio: float
+    ratio_error: float
+    worst: float
+
+    @property
+    def share(self) -> float:
+        """The measured noise at the worst query over n: by its ratio to what is computed."""
+        return self.ratio * self.worst / 2.0**self.power
+
+
+def _crossing(power: int, size: Size) -> Crossing:
+    """Build one entry, one copy, largest c, d = 2, and compare its D with the one without noise."""
+    keys, values = rows_and_weights(2**power, 2)
+    queries = 1 - 0.5 * spread(_QUERIES, 2, start=0.5)  # the worse half of each coordinate
+
+    def built(entropy: Entropy) -> paper.DPCrossAttention:
+        with quietly():
+            return paper.DPCrossAttention(
+                keys,
+                values,
+                upper=1.0,
+                value_bound=1.0,
+                epsilon=1.0,
+                delta=1e-6,
+                delta_prime=1e-6,
+                eps_s=0.1,
+                p_f=0.01,
+                c="largest",
+                copies=1,
+                scope="entry",
+                entropy=entropy,
+            )
+
+    exact = built(Silent()).sums(queries)[1]
+    ratios = []
+    for seed in range(2 * size.builds):
+        structure = built(Seeded(seed))
+        noise = structure.sums(queries)[1] - exact
+        ratios.append(float(np.mean(noise**2 / structure.variance(queries)[1])))
+    design = Design(2, power, 2)
+    worst = paper_noise.worst_noise(design, _largest(design))
+    ratio = math.sqrt(np.mean(ratios))
+    spread_of = float(np.std(ratios, ddof=1)) / math.sqrt(len(ratios)) / (2 * ratio)
+    return Crossing(power, ratio, spread_of, worst)
+
+
+def _measured_words(measured: list[Crossing]) -> list[str]:
+    below = [each for each in measured if each.share < _SHARE]
+    found = (
+        f"The crossing is where it was computed to be: {power_of_two(below[0].power)} is the first of them below n/10."
+        if below and below[0] is not measured[0]
+        else "None of these sizes is at the crossing."
+    )
+    return [
+        "![noise of the denominator over n](paper-useful.png)",
+        "",
+        "Measured: one entry, one copy, largest c, d = 2, the denominator against the same structure without noise, "
+        f"{_QUERIES} queries each:",
+        "",
+        *table(
+            ["n", "measured / computed noise", "± one standard error", "noise at the worst query / n"],
+            [
+                [power_of_two(each.power), f"{each.ratio:.2f}", f"{each.ratio_error:.2f}", number(each.share)]
+                for each in measured
+            ],
+        ),
+        claim(
+            all(abs(each.ratio - 1) < max(0.25, 4 * each.ratio_error) for each in measured), found
+        ),
+        "",
+    ]
+
+
+def _picture(measured: list[Crossing], path: Path, size: Size) -> None:
+    figure, axes = panels(3, size=(12, 4.3))
+    powers = range(8, 42, 4 if size.quick else 2)
+    entry, vector = Design(2, 10, 2), Design(2, 10, 3)
+    kinds = {
+        "one entry, one copy": dict.fromkeys(ACCOUNTS, entry),
+        "the vector, as implemented": dict.fromkeys(ACCOUNTS, vector.as_built()) | {"tight": vector},
+        "the vector, constants of the proof": dict.fromkeys(ACCOUNTS, vector.as_proved()),
+    }
+    for axis, (title, designs) in zip(axes, kinds.items(), strict=True):
+        rows = [2.0**power for power in powers]
+        for name, design in designs.items():
+            shares = []
+            for power in powers:
+                scaled = design.with_rows(power)
+                shares.append(paper_noise.answer_noise(scaled, ACCOUNTS[name](scaled)) / 2.0**power)
+            axis.plot(rows, shares, color=LOOKS[name].colour, marker=LOOKS[name].marker, markersize=3.5, label=name)
+        axis.axhline(_SHARE, color=INK, linestyle=":", label="a tenth of n")
+        by_ratios(axis)
+        axis.set_ylim(1e-7, 1e6)
+        titled(axis, title, "rows n, d = 2", "")
+    axes[0].plot(
+        [2.0**each.power for each in measured],
+        [each.share for each in measured],
+        linestyle="",
+        marker="D",
+        color=BLUE,
+        markersize=6,
+        zorder=5,
+        label="largest c, measured",
+    )
+    axes[0].set_ylabel("noise of the denominator / n")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower left", fontsize=9, frameon=False, labelcolor=INK, ncols=5
+    )
+    save(figure, path)
