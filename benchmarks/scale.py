@@ -155,16 +155,24 @@ def _shards(source: Rows, rows: int) -> discreet.Memory:
         sealed = [job.partial(part, shard=part.name) for part in parts]
     else:
         count = 16
-        pieces = [job.scatter(part.chunks(), shard=part.name, parts=count) for part in parts]
-        sealed = [
-            job.gather(
-                [pieces[place][part] for place in rng.permutation(len(pieces))],
-                part=part,
-                parts=count,
-                expected=names,
-            )
-            for part in range(count)
-        ]
+        with tempfile.TemporaryDirectory() as name:  # sealed rows lie on a disk between the steps
+            folder = pathlib.Path(name)
+            for place, part in enumerate(parts):
+                pieces = job.scatter(part.chunks(), shard=part.name, parts=count)
+                for number, piece in enumerate(pieces):
+                    (folder / f"{place}-{number}").write_bytes(piece)
+            sealed = [
+                job.gather(
+                    (
+                        (folder / f"{place}-{number}").read_bytes()
+                        for place in rng.permutation(len(parts))
+                    ),
+                    part=number,
+                    parts=count,
+                    expected=names,
+                )
+                for number in range(count)
+            ]
         names = [exchange.part_name(part, count) for part in range(count)]
     mixed = [sealed[place] for place in rng.permutation(len(sealed))]
     middle = len(mixed) // 3

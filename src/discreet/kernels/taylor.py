@@ -47,16 +47,36 @@ class Taylor(Polynomial):
     nonnegative: bool = False
 
     @classmethod
-    def on_box(cls, dim: int, *, upper: float, eps_s: float) -> "Taylor":
-        """Return the paper's P: scale 1/d, keys and queries in [0, upper]^d."""
+    def on_box(
+        cls,
+        dim: int,
+        *,
+        upper: float,
+        eps_s: float | None = None,
+        degree: int | None = None,
+        scale: float | None = None,
+        query_upper: float | None = None,
+    ) -> "Taylor":
+        """Return the paper's P: scale 1/d, keys and queries in [0, upper]^d.
+
+        Args:
+            dim: d.
+            upper: right end of the range of each coordinate.
+            eps_s: the relative error that the degree is found from.
+            degree: s, if it is given instead.
+            scale: logit = scale·⟨x, y⟩, if not 1/d.
+            query_upper: right end for queries, if it is another.
+        """
         dim = _validate.whole("dim", dim, at_least=1)
         side = _validate.real("upper", upper, above=0) * math.sqrt(dim)
+        ask = side if query_upper is None else query_upper * math.sqrt(dim)
         return cls(
             dim,
             eps_s=eps_s,
-            scale=1 / dim,
+            degree=degree,
+            scale=1 / dim if scale is None else _validate.real("scale", scale, above=0),
             key_norm=side,
-            query_norm=side,
+            query_norm=ask,
             nonnegative=True,
         )
 

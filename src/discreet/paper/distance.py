@@ -12,18 +12,20 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet import _validate, accounting
+from discreet import _validate
 from discreet._typing import Floats, Integers
 from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails
-from discreet.paper.forest import Forest, leaf_of, levels_for, node_count, scatter
-from discreet.paper.node import NodeNoise, Noise, node_noise
+from discreet.paper.box import Box
+from discreet.paper.design import Design, Estimator, design, estimator_of, plain_accountant
+from discreet.paper.forest import Forest, all_depths, leaf_of, levels_for, node_count, scatter
+from discreet.paper.node import NodeNoise, Noise
 from discreet.paper.structure import (
     MEMORY_LIMIT,
+    Accounting,
     Budget,
     Structure,
-    check_composition,
     check_size,
     finite,
     public_bound,
@@ -59,6 +61,8 @@ class DistanceForest:
         noise: NodeNoise,
         copies: int = 1,
         entropy: Entropy,
+        kind: type[Forest] = Forest,
+        depths: tuple[int, ...] | None = None,
     ) -> "DistanceForest":
         """Build from points in [0, 1], shape (n, coordinates), weights in [-1, 1], (n, columns)."""
         levels = levels_for(len(points))
@@ -69,7 +73,7 @@ class DistanceForest:
             t = np.clip(points[start : start + rows], 0.0, 1.0)
             u = np.clip(weights[start : start + rows], -1.0, 1.0)
             scatter(leaves, leaf_of(t, levels), moment_terms(t, u, power, noise.unit))
-        forest = Forest.grow(leaves, noise.law, copies, entropy)
+        forest = kind.grow(leaves, noise.law, copies, entropy, depths)
         return cls(forest, noise, power, len(points))
 
     @property
@@ -96,19 +100,36 @@ class DistanceForest:
         total = np.sum(weigh * (on_left * left + on_right * right), axis=-1)
         return np.asarray(total / self.noise.unit)
 
-    def noise_weights(self, position: float = 1.0) -> tuple[float, ...]:
-        """Return how much one node of each moment weighs in an answer: C(p, q)·y^(p-q)."""
-        return tuple(
-            math.comb(self.power, q) * position ** (self.power - q) / self.noise.unit
-            for q in range(self.power + 1)
-        )
+    @property
+    def noise_weights(self) -> tuple[float, ...]:
+        """How much one node of each moment weighs in an answer at y = 1: C(p, q) units."""
+        return tuple(math.comb(self.power, q) / self.noise.unit for q in range(self.power + 1))
+
+    def noise_sum(self, scale: float, lines: int = 1) -> tuple[tails.NoiseSum, float]:
+        """Return the noise of scale·(the worst answer of so many lines), and its rounding.
+
+        Args:
+            scale: by which an answer is multiplied.
+            lines: coordinates that are added up.
+        """
+        worst = self.forest.worst(left=1.0, right=self.mirrored)
+        weights = tuple(scale * weight * worst.weight for weight in self.noise_weights)
+        rounding = lines * worst.rounding * scale * math.fsum(self.noise_weights)
+        counts = (lines * worst.count,) * len(weights)
+        return tails.NoiseSum(self.noise.law, weights, counts), rounding
+
+    @property
+    def mirrored(self) -> float:
+        """The sign of what lies right of y, if that on the left has one: (-1)^p, in all moments."""
+        return mirror_sign(self.power)
 
     def variance(self, positions: Floats) -> Floats:
         """Return the exact noise variance of each coordinate's answer, shape of `positions`."""
         inside = np.clip(positions, 0.0, 1.0)
         binomials = np.abs(self._signed_binomials[0])
         squares = np.sum((binomials * _powers(inside, self.power)[..., ::-1]) ** 2, axis=-1)
-        return np.asarray(self.forest.levels * squares * self.noise.variance)
+        nodes = self.forest.variance(inside, left=1.0, right=self.mirrored)
+        return np.asarray(nodes * squares * self.noise.variance)
 
     @property
     def same_leaf_error(self) -> float:
@@ -119,6 +140,11 @@ class DistanceForest:
     def rounding_error(self) -> float:
         """Half a lattice step for each row and moment, with weights that sum to 2^p at y = 1."""
         return self.rows * 2.0**self.power / (2 * self.noise.unit)
+
+
+def mirror_sign(power: int) -> float:
+    """Return (-1)^p."""
+    return (-1.0) ** power
 
 
 def _powers(values: Floats, power: int) -> Floats:
@@ -156,20 +182,46 @@ def moment_terms(points: Floats, weights: Floats, power: int, unit: int) -> Inte
     return np.rint(terms).astype(np.int64)
 
 
+def grown(
+    chosen: Design,
+    points: Floats,
+    weights: Floats,
+    *,
+    power: int,
+    copies: int = 1,
+    entropy: Entropy,
+) -> DistanceForest:
+    """Return the trees of a design over points in [0, 1] and weights in [-1, 1]."""
+    return DistanceForest.grow(
+        points,
+        weights,
+        power=power,
+        noise=chosen.account.noise,
+        copies=copies,
+        entropy=entropy,
+        kind=chosen.forest,
+        depths=chosen.depths,
+    )
+
+
 class DPTreeDistance(Structure):
-    """Σ_i w_i·|y - x_i|^p on [0, upper]: p + 1 trees, each at (ε/(p+1), δ/(p+1)).
+    """Σ_i w_i·|y - x_i|^p on [lower, upper]: p + 1 trees, each at (ε/(p+1), δ/(p+1)).
 
     Algorithms 4 and 5, Theorem "DPTreeDistance": (epsilon, delta)-private.
 
     Args:
-        x: points, shape (n,); clipped to [0, upper].
+        x: points, shape (n,); clipped to [lower, upper].
         weights: shape (n,); clipped to ±weight_bound.
         p: an integer power ≥ 1.
         upper: right end of the interval.
+        lower: its left end; zero in the paper.
         weight_bound: R_w.
         epsilon: for the whole structure and all queries.
         delta: likewise.
-        noise: which law the nodes get.
+        accounting: as for `DPTree`, and so are `estimator`, `branching` and `noise`.
+        estimator: likewise.
+        branching: likewise.
+        noise: likewise.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
         **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
@@ -185,7 +237,11 @@ class DPTreeDistance(Structure):
         weight_bound: float,
         epsilon: float,
         delta: float,
-        noise: Noise = Noise.TRUNCATED_LAPLACE,
+        lower: float = 0.0,
+        accounting: str = Accounting.PAPER,
+        estimator: str = Estimator.PAPER,
+        branching: int | None = None,
+        noise: Noise | None = None,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
         **counted: Unpack[Counted],
@@ -193,32 +249,47 @@ class DPTreeDistance(Structure):
         budget = Budget(epsilon, delta)
         points, signed = weighted_points("x", x, weights, dimensions=1)
         self.power = _validate.whole("p", p, at_least=1, at_most=200)
-        self.upper = public_bound("upper", upper)
+        self.box = Box(lower, upper)
         self.weight_bound = public_bound("weight_bound", weight_bound)
-        self._scale = answer_scale(self.weight_bound, self.upper, self.power)
+        self._scale = answer_scale(self.weight_bound, self.box.side, self.power)
+        self.accounting = _validate.choice("accounting", accounting, Accounting)
         levels = levels_for(len(points))
         check_size(
-            {"nodes": node_count(levels), "moments": self.power + 1},
+            {"nodes": node_count(all_depths(levels)), "moments": self.power + 1},
             limit=memory_limit,
         )
-        share = levels * (self.power + 1)
-        node = budget.share(share)
-        composed = check_composition(accounting.basic([(node.spent, share)]), budget.total)
-        of_node = node_noise(noise, epsilon=node.epsilon, delta=node.delta)
+        chosen = design(
+            levels,
+            estimator=estimator,
+            branching=branching,
+            noise=noise,
+            accountant=plain_accountant(budget, composition=self.accounting, each=self.power + 1),
+            right=mirror_sign(self.power),
+        )
         source = self._promise(
-            composed,
+            chosen.account.composed,
             requested=budget.total,
-            mechanisms=[(of_node.mechanism, share)],
+            mechanisms=chosen.account.mechanisms,
             entropy=entropy,
             counted=counted,
         )
-        self._trees = DistanceForest.grow(
-            to_unit(points[:, None], 0.0, self.upper),
+        self._trees = grown(
+            chosen,
+            self.box.to_unit(points[:, None]),
             to_unit(signed[:, None], -self.weight_bound, self.weight_bound),
             power=self.power,
-            noise=of_node,
             entropy=source,
         )
+
+    @property
+    def upper(self) -> float:
+        """The right end of the interval."""
+        return self.box.upper
+
+    @property
+    def estimator(self) -> Estimator:
+        """How the nodes are read."""
+        return estimator_of(self._trees.forest)
 
     @property
     def nbytes(self) -> int:
@@ -226,14 +297,14 @@ class DPTreeDistance(Structure):
         return self._trees.forest.nodes.nbytes
 
     def query(self, y: ArrayLike) -> Floats:
-        """Return the noisy distance sum for each y in [0, upper] (clipped to it), shape (m,)."""
+        """Return the noisy sum for each y in [lower, upper] (clipped to it), shape (m,)."""
         trees = self._trees
         return trees.forest.in_parts(
             lambda at: self._scale * trees.query(at)[:, 0, 0, 0], self._positions(y)
         )
 
     def _positions(self, y: ArrayLike) -> Floats:
-        return to_unit(finite("y", y, shape=(None,))[:, None], 0.0, self.upper)
+        return self.box.to_unit(finite("y", y, shape=(None,))[:, None])
 
     def variance(self, y: ArrayLike) -> Floats:
         """Return the exact noise variance of each answer, shape (m,)."""
@@ -247,7 +318,5 @@ class DPTreeDistance(Structure):
     def error_bound(self, confidence: float) -> float:
         """Return a bound on the error of one query, with at least this probability."""
         confidence = _validate.real("confidence", confidence, above=0, below=1)
-        weights = tuple(self._scale * weight for weight in self._trees.noise_weights())
-        counts = (self._trees.forest.levels,) * len(weights)
-        part = tails.NoiseSum(self._trees.noise.law, weights, counts)
-        return tails.tail_bound((part,), 1 - confidence) + self.deterministic_error
+        part, rounding = self._trees.noise_sum(self._scale)
+        return tails.tail_bound((part,), 1 - confidence) + rounding + self.deterministic_error

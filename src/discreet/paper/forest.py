@@ -1,4 +1,4 @@
-"""Many noisy segment trees in one array: Algorithm 1 for all of them at once.
+"""Many noisy segment trees in one array: Algorithm 2 for all of them at once.
 
 A tree over N = 2^L leaves has the 2N - 2 nodes below its root, level by level; the root is neither
 stored nor released, because no query reads it (and L levels compose to what the paper claims only
@@ -6,8 +6,9 @@ without it). Trees differ by coordinate, copy, column of weights and moment; cop
 exact sums and differ in noise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -24,9 +25,14 @@ def levels_for(rows: int) -> int:
     return max(rows - 1, 1).bit_length()
 
 
-def node_count(levels: int) -> int:
-    """Return the number of nodes below the root."""
-    return (2 << levels) - 2
+def node_count(depths: Sequence[int]) -> int:
+    """Return the number of nodes of some levels."""
+    return sum(1 << depth for depth in depths)
+
+
+def all_depths(levels: int) -> tuple[int, ...]:
+    """Return every level below the root: a binary tree, the paper's."""
+    return tuple(range(1, levels + 1))
 
 
 def leaf_of(positions: Floats, levels: int) -> Integers:
@@ -52,31 +58,72 @@ def scatter(leaves: Integers, own: Integers, values: Integers) -> None:
 
 
 @dataclass(frozen=True)
+class Worst:
+    """How far the noise of an answer can spread, over all positions of a query.
+
+    Attributes:
+        weight: the most that one node weighs.
+        count: that many nodes of this weight have at least the variance of any answer, and log
+            moments at least as large.
+        rounding: what rounding to integers can add to normal noise, in lattice steps, where
+            `count` does not count it.
+    """
+
+    weight: float
+    count: float
+    rounding: float = 0.0
+
+
+@dataclass(frozen=True)
 class Forest:
-    """Noisy nodes, shape (coordinates, 2N - 2, copies, columns, moments), in lattice units."""
+    """Noisy nodes, read as in the paper: an answer adds up siblings on the way to the leaf.
+
+    Attributes:
+        nodes: shape (coordinates, nodes, copies, columns, moments), in lattice units, level by
+            level from the top.
+        levels: L.
+        depths: which of the levels 1, ..., L there are; here all of them.
+    """
 
     nodes: Integers
     levels: int
+    depths: tuple[int, ...]
 
     @classmethod
-    def grow(cls, leaves: Integers, law: IntegerLaw, copies: int, entropy: Entropy) -> "Forest":
+    def grow(
+        cls,
+        leaves: Integers,
+        law: IntegerLaw,
+        copies: int,
+        entropy: Entropy,
+        depths: tuple[int, ...] | None = None,
+    ) -> Self:
         """Return the forest over exact leaf sums, shape (coordinates, N, columns, moments).
 
-        The noise is drawn here, once, for all nodes of all trees; no exact sum survives.
+        The noise is drawn here, once, for all nodes of all trees; no exact sum survives. A level
+        that is not among the depths is neither released nor stored.
         """
         coordinates, width, columns, moments = leaves.shape
         levels = width.bit_length() - 1
+        depths = all_depths(levels) if depths is None else depths
         nodes = law.sample(
-            (coordinates, node_count(levels), copies, columns, moments), entropy=entropy
+            (coordinates, node_count(depths), copies, columns, moments), entropy=entropy
         )
+        forest = cls(nodes, levels, depths)
         level = leaves
         for depth in range(levels, 0, -1):  # level by level: L steps for all trees together
-            nodes[:, 2**depth - 2 : 2 ** (depth + 1) - 2] += level[:, :, None]
+            if depth in depths:
+                forest.level(depth)[...] += level[:, :, None]
             level = level[:, 0::2] + level[:, 1::2]
-        return cls(nodes, levels)
+        return forest
 
-    def query(self, positions: Floats) -> tuple[Integers, Integers]:
-        """Return the noisy sums left and right of each query's leaf (Algorithm 1, Query).
+    def level(self, depth: int) -> Integers:
+        """Return the nodes of one level, a view, shape (coordinates, 2^depth, ...)."""
+        start = node_count([above for above in self.depths if above < depth])
+        return self.nodes[:, start : start + (1 << depth)]
+
+    def query(self, positions: Floats) -> tuple[Floats, Floats]:
+        """Return the noisy sums left and right of each query's leaf (Algorithm 2, Query).
 
         Args:
             positions: in [0, 1], shape (m, coordinates); clipped to it.
@@ -94,9 +141,27 @@ class Forest:
         left = np.sum(values, axis=2, where=is_left)
         return left, np.sum(values, axis=2) - left
 
+    def variance(self, positions: Floats, *, left: float, right: float) -> Floats:
+        """Return the variance of left·(sum left of it) + right·(sum right of it), in nodes'.
+
+        Of the L nodes that a query reads, as many lie to the left as the leaf's number has ones.
+
+        Args:
+            positions: in [0, 1], any shape.
+            left: weight of the sum on the left.
+            right: weight of the sum on the right.
+        """
+        leaf = leaf_of(np.clip(positions, 0.0, 1.0), self.levels)
+        ones = np.bitwise_count(leaf).astype(np.float64)
+        return np.asarray(left**2 * ones + right**2 * (self.levels - ones))
+
+    def worst(self, *, left: float, right: float) -> Worst:
+        """Return the spread of that sum at the worst position: all L siblings on one side."""
+        return Worst(max(abs(left), abs(right)), self.levels)
+
     def in_parts(self, answer: Callable[[Floats], Floats], queries: Floats) -> Floats:
         """Return answer(queries), asked for so few rows at a time that a gather stays small."""
-        per_query = 8 * self.levels * max(1, self.nodes[:, 0].size)
+        per_query = 8 * self.levels * max(1, self.nodes[:, 0].size)  # L siblings at the most
         rows = max(1, _GATHER_BYTES // per_query)
         parts = [answer(queries[at : at + rows]) for at in range(0, len(queries), rows)]
         return np.concatenate(parts) if parts else answer(queries)

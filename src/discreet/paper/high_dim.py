@@ -11,47 +11,69 @@ from discreet._typing import Floats
 from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails
-from discreet.paper.distance import DistanceForest, answer_scale, to_unit
-from discreet.paper.forest import levels_for, node_count
+from discreet.paper.box import Box
+from discreet.paper.design import (
+    Account,
+    Accountant,
+    Estimator,
+    design,
+    estimator_of,
+    plain_accountant,
+)
+from discreet.paper.distance import answer_scale, grown, mirror_sign, to_unit
+from discreet.paper.forest import all_depths, levels_for, node_count
 from discreet.paper.net import Net
 from discreet.paper.node import Noise, node_noise
 from discreet.paper.structure import (
+    LARGEST,
     MEMORY_LIMIT,
+    Accounting,
     Budget,
     Structure,
     check_composition,
     check_size,
+    checked_c,
+    checked_copies,
     compose_equal,
     finite,
     public_bound,
+    settled_c,
     weighted_points,
 )
+from discreet.privacy import Privacy
 
 
 class DPTreeHighDim(Structure):
-    """Σ_i w_i·‖y - x_i‖_p^p on [0, upper]^d: d DPTreeDistance at (cε/√(d·ln(1/δ')), δ/d).
+    """Σ_i w_i·‖y - x_i‖_p^p on [lower, upper]^d: d DPTreeDistance at (cε/√(d·ln(1/δ')), δ/d).
 
     Algorithm 6, Theorem "DPTreeHighDim": (epsilon, delta + delta_prime)-private if c is small
     enough, by the composition theorem with its own constants; one that is not raises
     `BudgetExceeded`.
 
     Args:
-        X: points, shape (n, d); clipped to [0, upper].
+        X: points, shape (n, d); clipped to [lower, upper].
         weights: shape (n,); clipped to ±weight_bound.
         p: an integer power ≥ 1.
         upper: right end of the interval in each coordinate.
+        lower: its left end; zero in the paper.
         weight_bound: R_w.
         epsilon: for the whole structure and all queries.
         delta: for truncation.
         delta_prime: for advanced composition; the total is delta + delta_prime.
-        c: the paper's constant.
-        noise: which law the nodes get.
+        c: the paper's constant; "largest" is the largest that composes to what was asked for. Only
+            for accounting="paper".
+        accounting: as for `DPTree`, and so are `estimator`, `branching` and `noise`; "tight" spends
+            (epsilon, delta + delta_prime).
+        estimator: likewise.
+        branching: likewise.
+        noise: likewise.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
         **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
     """
 
     copies = 1
+    c: float | None  # None with tight accounting
 
     def __init__(
         self,
@@ -64,52 +86,94 @@ class DPTreeHighDim(Structure):
         epsilon: float,
         delta: float,
         delta_prime: float,
-        c: float,
-        noise: Noise = Noise.TRUNCATED_LAPLACE,
+        c: float | str = LARGEST,
+        lower: float = 0.0,
+        accounting: str = Accounting.PAPER,
+        estimator: str = Estimator.PAPER,
+        branching: int | None = None,
+        noise: Noise | None = None,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
         **counted: Unpack[Counted],
     ) -> None:
         budget = Budget(epsilon, delta, delta_prime)
-        _validate.real("c", c, above=0, at_most=1e9)
+        checked_c(c)
         points, signed = weighted_points("X", X, weights, dimensions=2)
         self.dim = points.shape[1]
         self.power = _validate.whole("p", p, at_least=1, at_most=200)
-        self.upper = public_bound("upper", upper)
+        self.box = Box(lower, upper)
         self.weight_bound = public_bound("weight_bound", weight_bound)
-        self._scale = answer_scale(self.weight_bound, self.upper, self.power)
+        self._scale = answer_scale(self.weight_bound, self.box.side, self.power)
+        self.accounting = _validate.choice("accounting", accounting, Accounting)
         levels = levels_for(len(points))
         check_size(
             {
-                "nodes": node_count(levels),
+                "nodes": node_count(all_depths(levels)),
                 "coordinates": self.dim,
                 "moments": self.power + 1,
                 "copies": self.copies,
             },
             limit=memory_limit,
         )
-        one = budget.share(self.copies)
-        factor = c / math.sqrt(self.dim * math.log(1 / one.prime))
-        line = Budget(factor * one.epsilon, one.delta / self.dim)
-        share = levels * (self.power + 1)
-        lines = compose_equal(line.spent, self.dim, delta_prime=one.prime)
-        composed = check_composition(accounting.basic([(lines, self.copies)]), budget.total)
-        of_node = node_noise(noise, epsilon=line.epsilon / share, delta=line.delta / share)
+        chosen = design(
+            levels,
+            estimator=estimator,
+            branching=branching,
+            noise=noise,
+            accountant=self._accountant(budget, c),
+            right=mirror_sign(self.power),
+        )
         source = self._promise(
-            composed,
+            chosen.account.composed,
             requested=budget.total,
-            mechanisms=[(of_node.mechanism, share * self.dim * self.copies)],
+            mechanisms=chosen.account.mechanisms,
             entropy=entropy,
             counted=counted,
         )
-        self._trees = DistanceForest.grow(
-            to_unit(points, 0.0, self.upper),
+        self._trees = grown(
+            chosen,
+            self.box.to_unit(points),
             to_unit(signed[:, None], -self.weight_bound, self.weight_bound),
             power=self.power,
-            noise=of_node,
             copies=self.copies,
             entropy=source,
         )
+
+    def _accountant(self, budget: Budget, c: float | str) -> Accountant:
+        """Return what trees with so many levels cost: tightly, or by Algorithm 6."""
+        trees = (self.power + 1) * self.dim * self.copies
+        self.c = None
+        if self.accounting is Accounting.TIGHT:
+            return plain_accountant(budget, composition=self.accounting, each=trees)
+        one = budget.share(self.copies)
+
+        def line_at(c: float) -> Budget:
+            factor = c / math.sqrt(self.dim * math.log(1 / one.prime))
+            return Budget(factor * one.epsilon, one.delta / self.dim)
+
+        def composed_at(c: float) -> Privacy:
+            lines = compose_equal(line_at(c).spent, self.dim, delta_prime=one.prime)
+            return accounting.basic([(lines, self.copies)])
+
+        self.c = settled_c(c, composed_at, budget.total)
+        line, composed = line_at(self.c), check_composition(composed_at(self.c), budget.total)
+
+        def account(kind: Noise, height: int) -> Account:
+            share = height * (self.power + 1)
+            noise = node_noise(kind, epsilon=line.epsilon / share, delta=line.delta / share)
+            return Account(noise, height * trees, composed)
+
+        return account
+
+    @property
+    def upper(self) -> float:
+        """The right end of the interval in each coordinate."""
+        return self.box.upper
+
+    @property
+    def estimator(self) -> Estimator:
+        """How the nodes are read."""
+        return estimator_of(self._trees.forest)
 
     @property
     def nbytes(self) -> int:
@@ -117,10 +181,10 @@ class DPTreeHighDim(Structure):
         return self._trees.forest.nodes.nbytes
 
     def _positions(self, queries: ArrayLike) -> Floats:
-        return to_unit(finite("Y", queries, shape=(None, self.dim)), 0.0, self.upper)
+        return self.box.to_unit(finite("Y", queries, shape=(None, self.dim)))
 
     def query(self, Y: ArrayLike) -> Floats:  # noqa: N803
-        """Return the noisy distance sum for each row of Y in [0, upper]^d (clipped to it), (m,)."""
+        """Return the noisy sum for each row of Y in [lower, upper]^d (clipped to it), (m,)."""
         return self._trees.forest.in_parts(self._medians, self._positions(Y))
 
     def _medians(self, positions: Floats) -> Floats:
@@ -138,17 +202,15 @@ class DPTreeHighDim(Structure):
         line = self._trees.same_leaf_error + self._trees.rounding_error
         return float(self.dim * self._scale * line)
 
-    def _noise_sum(self) -> tails.NoiseSum:
-        """The noise of one copy's answer to the worst query."""
-        weights = tuple(self._scale * weight for weight in self._trees.noise_weights())
-        counts = (self._trees.forest.levels * self.dim,) * len(weights)
-        return tails.NoiseSum(self._trees.noise.law, weights, counts)
+    def _bound(self, failure: float) -> float:
+        """Return a bound on one copy's error at the worst query."""
+        part, rounding = self._trees.noise_sum(self._scale, self.dim)
+        return tails.tail_bound((part,), failure) + rounding + self.deterministic_error
 
     def error_bound(self, confidence: float) -> float:
         """Return a bound on the error of one query, with at least this probability."""
         confidence = _validate.real("confidence", confidence, above=0, below=1)
-        noise = tails.tail_bound((self._noise_sum(),), 1 - confidence)
-        return noise + self.deterministic_error
+        return self._bound(1 - confidence)
 
 
 class DPTreeHighDimAdaptive(DPTreeHighDim):
@@ -167,7 +229,13 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         delta_prime: likewise.
         c: likewise.
         p_f: how often any answer at all may miss the bound.
-        eps_0: radius of the net in each coordinate; by default upper/16.
+        eps_0: radius of the net in each coordinate; by default a sixteenth of the interval.
+        copies: l, to choose it yourself; by default as many as p_f needs, and one with
+            accounting="tight", where a union bound over the net takes the median's place.
+        lower: likewise.
+        accounting: likewise.
+        estimator: likewise.
+        branching: likewise.
         noise: likewise.
         entropy: likewise.
         memory_limit: likewise.
@@ -184,19 +252,26 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         epsilon: float,
         delta: float,
         delta_prime: float,
-        c: float,
+        c: float | str = LARGEST,
         p_f: float,
         eps_0: float | None = None,
-        noise: Noise = Noise.TRUNCATED_LAPLACE,
+        copies: int | None = None,
+        lower: float = 0.0,
+        accounting: str = Accounting.PAPER,
+        estimator: str = Estimator.PAPER,
+        branching: int | None = None,
+        noise: Noise | None = None,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
         **counted: Unpack[Counted],
     ) -> None:
         _validate.real("p_f", p_f, above=0, below=1)
-        upper = public_bound("upper", upper)
+        side = Box(lower, upper).side
         dim = finite("X", X, shape=(None, None)).shape[1]
-        self.net = Net(upper, upper / 16 if eps_0 is None else eps_0, dim)
-        self.copies = tails.copies_needed(self.net.failure_per_point(p_f))
+        self.net = Net(side, side / 16 if eps_0 is None else eps_0, dim)
+        tightly = accounting == Accounting.TIGHT
+        needed = 1 if tightly else tails.copies_needed(self.net.failure_per_point(p_f))
+        self.copies = checked_copies(copies, needed)
         super().__init__(
             X,
             weights,
@@ -207,6 +282,10 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
             delta=delta,
             delta_prime=delta_prime,
             c=c,
+            lower=lower,
+            accounting=accounting,
+            estimator=estimator,
+            branching=branching,
             noise=noise,
             entropy=entropy,
             memory_limit=memory_limit,
@@ -214,7 +293,8 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         )
 
     def _positions(self, queries: ArrayLike) -> Floats:
-        return self.net.snap(finite("Y", queries, shape=(None, self.dim))) / self.upper
+        queries = self.box.shifted(finite("Y", queries, shape=(None, self.dim)))
+        return self.net.snap(queries) / self.box.side
 
     @property
     def deterministic_error(self) -> float:
@@ -227,4 +307,4 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         confidence = _validate.real("confidence", confidence, above=0, below=1)
         at_each_point = self.net.failure_per_point(1 - confidence)
         single = tails.single_failure_for(self.copies, at_each_point)
-        return tails.tail_bound((self._noise_sum(),), single) + self.deterministic_error
+        return self._bound(single)

@@ -1,6 +1,6 @@
 """What the paper's cross-attention would need for data that is too large to build it for.
 
-From the formulas of Algorithm 3 alone, for the typical noise of a denominator at the worst query.
+From the formulas of Algorithm 1 alone, for the typical noise of a denominator at the worst query.
 """
 
 import math
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from scipy import special
 
 from discreet import _validate
-from discreet.kernels import Taylor
 from discreet.paper import tails
-from discreet.paper.forest import levels_for, node_count
-from discreet.paper.softmax_forest import MOMENTS, paper_budgets, softmax_net
+from discreet.paper.box import Box
+from discreet.paper.forest import all_depths, levels_for, node_count
+from discreet.paper.logits import Logits
+from discreet.paper.softmax_forest import MOMENTS, paper_budgets
 from discreet.paper.structure import Budget
 
 # A denominator this many standard deviations of its noise is clear of it.
@@ -54,11 +55,13 @@ def attention_needs(
         p_f: how often any answer may miss its bound.
     """
     upper = math.sqrt(_validate.real("largest_logit", largest_logit, above=0))
-    kernel = Taylor.on_box(key_dim, upper=upper, eps_s=eps_s)
+    logits = Logits.of(key_dim, Box(0.0, upper), eps_s=eps_s, degree=None, scale=None)
+    kernel, net = logits.kernel, logits.net(None)
     structures = value_dim + 1
-    net = softmax_net(key_dim, upper, eps_s)
     copies = tails.copies_needed(net.failure_per_point(p_f / structures))
-    numbers = node_count(levels_for(rows)) * kernel.features * MOMENTS * copies * structures
+    numbers = (
+        node_count(all_depths(levels_for(rows))) * kernel.features * MOMENTS * copies * structures
+    )
     share = Budget(epsilon, delta / 2, delta / 2).share(structures * copies)
 
     def noise(count: int) -> float:

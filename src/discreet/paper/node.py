@@ -9,6 +9,7 @@ node of every coordinate, moment, column and copy then gets noise of one and the
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from discreet import _validate, accounting
 from discreet.accounting import Mechanism, calibrate, gaussian_sigma
@@ -17,7 +18,6 @@ from discreet.noise import DiscreteLaplace, IntegerLaw, RoundedGaussian
 from discreet.noise.law import LARGEST_SCALE
 from discreet.privacy import Neighbours, Privacy, rounded_up
 
-_FINEST, _COARSEST = 2**26, 2**8
 _LEAST_EPSILON = 1e-12
 
 
@@ -27,6 +27,44 @@ class Noise(StrEnum):
     TRUNCATED_LAPLACE = "truncated_laplace"
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
+
+
+@dataclass(frozen=True)
+class Change:
+    """How much a replaced row changes the leaves of a tree in L1 norm: times·unit + slack steps.
+
+    Attributes:
+        times: units; a row adds at most one to a leaf, so replacing it changes two of them.
+        slack: lattice steps that rounding may add.
+        finest: the most lattice steps that stand for one.
+        coarsest: the fewest.
+    """
+
+    times: int = 2
+    slack: int = 0
+    finest: int = 2**26
+    coarsest: int = 2**8
+
+    def sensitivity(self, unit: int) -> int:
+        """Return the change in lattice steps."""
+        return self.times * unit + self.slack
+
+    def unit(self, kind: Noise, epsilon: float, delta: float) -> int:
+        """Return how many lattice steps stand for one: a power of two, as fine as noise allows.
+
+        A function of public parameters only.
+        """
+        unit = min(self.finest, largest_sensitivity(kind, epsilon, delta) // 2)
+        if unit < self.coarsest:
+            raise InvalidInput(
+                "Expected epsilon per node to leave noise that fits the lattice, got "
+                f"{rounded_up(epsilon)}: use a larger epsilon, or fewer copies, features, columns "
+                "or leaves."
+            )
+        return unit
+
+
+REPLACED_ROW = Change()
 
 
 @dataclass(frozen=True)
@@ -49,32 +87,42 @@ class NodeNoise:
         return self.law.variance / self.unit**2
 
 
-def node_noise(kind: Noise, *, epsilon: float, delta: float) -> NodeNoise:
+def node_noise(
+    kind: Noise, *, epsilon: float, delta: float, change: Change = REPLACED_ROW
+) -> NodeNoise:
     """Return noise that makes a node (epsilon, delta)-private when one row is replaced.
 
-    The row's change of up to 2·unit may be spread over two nodes of a level: `docs/privacy.md`,
-    "A change over several coordinates".
+    The row's change may be spread over two nodes of a level: `docs/privacy.md`, "A change over
+    several coordinates".
     """
-    unit = _finest_unit(kind, epsilon, delta)
-    mechanism = node_mechanism(kind, sensitivity=2 * unit, epsilon=epsilon, delta=delta)
+    unit = change.unit(kind, epsilon, delta)
+    mechanism = node_mechanism(
+        kind, sensitivity=change.sensitivity(unit), epsilon=epsilon, delta=delta
+    )
     return NodeNoise(law_of(mechanism), mechanism, unit)
 
 
-def tight_node_noise(kind: Noise, *, target: Privacy, delta: float, count: int) -> NodeNoise:
+@lru_cache(maxsize=1024)  # a search takes some tenths of a second, and trees are often alike
+def tight_node_noise(
+    kind: Noise, *, target: Privacy, count: int, change: Change = REPLACED_ROW
+) -> NodeNoise:
     """Return the least noise of which `count` nodes together stay within `target`.
+
+    Half of δ is for truncation, half for composition: the split hardly matters.
 
     Args:
         kind: which law.
         target: (ε, δ) of all nodes together, by their privacy loss distribution.
-        delta: truncation mass of one node.
         count: how many nodes one row touches.
+        change: how much it changes them.
     """
+    delta = target.delta / 2 / count
     # Somewhere between basic composition and a Gaussian's; the lattice has room for the former, or
     # for four times the latter.
     gaussian = target.epsilon / math.sqrt(8 * count * math.log(2 / target.delta))
     guess = min(max(gaussian, target.epsilon / count), 100.0)
-    unit = _finest_unit(kind, max(guess / 4, target.epsilon / count / 2), delta)
-    first = node_mechanism(kind, sensitivity=2 * unit, epsilon=guess, delta=delta)
+    unit = change.unit(kind, max(guess / 4, target.epsilon / count / 2), delta)
+    first = node_mechanism(kind, sensitivity=change.sensitivity(unit), epsilon=guess, delta=delta)
     [(mechanism, _)] = calibrate([(first, count)], target=target)
     return NodeNoise(law_of(mechanism), mechanism, unit)
 
@@ -115,17 +163,3 @@ def largest_sensitivity(kind: Noise, epsilon: float, delta: float) -> int:
     relative = gaussian_sigma(epsilon=epsilon, delta=delta) if gaussian else 1 / epsilon
     finest = math.floor(math.log2(LARGEST_SCALE / relative * (1 - 1e-9)))
     return 1 << finest if finest >= 0 else 0
-
-
-def _finest_unit(kind: Noise, epsilon: float, delta: float) -> int:
-    """Return how many lattice steps stand for one: a power of two, as fine as the noise allows.
-
-    A function of public parameters only.
-    """
-    unit = min(_FINEST, largest_sensitivity(kind, epsilon, delta) // 2)
-    if unit < _COARSEST:
-        raise InvalidInput(
-            "Expected epsilon per node to leave noise that fits the lattice, got "
-            f"{rounded_up(epsilon)}: use a larger epsilon, or fewer copies, features or columns."
-        )
-    return unit

@@ -12,21 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet import _validate, accounting
+from discreet import accounting
 from discreet._typing import Floats
 from discreet.accounting import Mechanism
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
 from discreet.paper import tails
 from discreet.paper.distance import DistanceForest, to_unit
-from discreet.paper.forest import levels_for, node_count
-from discreet.paper.net import Net
+from discreet.paper.forest import all_depths, levels_for, node_count
 from discreet.paper.node import NodeNoise, Noise, node_noise
 from discreet.paper.structure import (
     Budget,
     check_size,
     compose_equal,
-    public_bound,
     replace_privacy,
 )
 from discreet.privacy import Privacy
@@ -65,7 +63,7 @@ class SoftmaxForest:
 
     Attributes:
         kernel: the feature map P.
-        upper: R, the right end of the range of each coordinate.
+        upper: R, the right end of the range of each coordinate of (shifted) points.
         bounds: of the weights in each column, shape (columns,).
         trees: one DPTreeDistance for each feature.
         offset: the noisy P_wx, shape (copies, columns).
@@ -177,7 +175,7 @@ class SoftmaxForest:
         """Return the noise of one copy's answer to the worst query, y = (R, ..., R)."""
         scale = 0.5 * self.bounds[column] * self.ranges**2
         levels = self.trees.forest.levels
-        zeroth, first, second = self.trees.noise_weights()
+        zeroth, first, second = self.trees.noise_weights
         weights = [w * s for s in scale for w in (zeroth, first, second, second)]
         parts = [tails.NoiseSum(self.trees.noise.law, tuple(weights), (levels,) * len(weights))]
         if self.totals_noise is not None and self.totals_variance[column] > 0:
@@ -200,7 +198,7 @@ class SoftmaxForest:
 
 
 def paper_budgets(one: Budget, *, c: float, features: int, levels: int) -> NodeBudgets:
-    """Return Algorithm 2's split of one structure's budget, down to the nodes."""
+    """Return Algorithm 3's split of one structure's budget, down to the nodes."""
     share = levels * MOMENTS
     factor = c / (3 * math.sqrt(features * math.log(2 / one.prime)))
     return NodeBudgets(
@@ -225,7 +223,7 @@ def check_softmax_size(rows: int, features: int, *, copies: int, columns: int, l
     """Check the size of all trees before any is allocated."""
     check_size(
         {
-            "nodes": node_count(levels_for(rows)),
+            "nodes": node_count(all_depths(levels_for(rows))),
             "features": features,
             "moments": MOMENTS,
             "copies": copies,
@@ -253,14 +251,3 @@ def softmax_mechanisms(
     if private_columns:
         nodes.append((noise.totals.mechanism, share * private_columns))
     return nodes
-
-
-def softmax_net(dim: int, upper: float, eps_s: float) -> Net:
-    """Return the net of radius ε_0 = ε_s/R on [0, R]^d."""
-    upper = public_bound("upper", upper)
-    return Net(upper, _validate.real("eps_s", eps_s, above=0, below=1) / upper, dim)
-
-
-def snapped_error(kernel: Taylor, net: Net) -> float:
-    """Return (1 + ε_s)·e^(R·ε_0) - 1: snapping moves a logit by at most R·ε_0; errors multiply."""
-    return (1 + kernel.error) * math.exp(net.upper * net.radius) - 1

@@ -2,8 +2,9 @@
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +27,7 @@ BUILD_BYTES = 24
 _ROUNDING = 1e-13
 
 # Bounds and answers beyond these would leave float64 when they are squared.
-_LEAST, _LARGEST = 1e-100, 1e100
+_LEAST, LARGEST_BOUND = 1e-100, 1e100
 
 # Far beyond any use; overflows begin later.
 _LARGEST_EPSILON = 1e9
@@ -34,6 +35,18 @@ _LARGEST_EPSILON = 1e9
 # What a receipt covers. Always the whole object: whoever gives it away gives away all of it.
 WHOLE = "the structure and all its answers"
 _ALL_COLUMNS = "the whole structure, with all columns of its answers,"
+
+
+# The largest c that the theorems allow for what was asked for.
+LARGEST = "largest"
+_LARGEST_C = 1e9
+
+
+class Accounting(StrEnum):
+    """How the noise is set: by the paper's theorems, or by the privacy loss distribution."""
+
+    PAPER = "paper"
+    TIGHT = "tight"
 
 
 class Structure(abc.ABC):
@@ -149,9 +162,49 @@ def check_composition(composed: Privacy, requested: Privacy) -> Privacy:
     )
 
 
+def settled_c(c: float | str, composed: Callable[[float], Privacy], requested: Privacy) -> float:
+    """Return the paper's constant: as given, or the largest that composes to the request.
+
+    Args:
+        c: a number, or "largest".
+        composed: what the theorems give for a c; it grows with c.
+        requested: the (ε, δ) in total.
+    """
+    if checked_c(c) is not None:
+        return float(c)
+
+    def fits(log_c: float) -> bool:
+        found = composed(math.exp(log_c))
+        return found.epsilon <= requested.epsilon and found.delta <= requested.delta * (
+            1 + _ROUNDING
+        )
+
+    low, high = math.log(1e-9), math.log(_LARGEST_C)
+    if fits(high):
+        return _LARGEST_C
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return math.exp(low)
+
+
+def checked_c(c: object) -> float | None:
+    """Return c if it is a number that makes sense, or None if it is "largest"."""
+    if isinstance(c, str):
+        if c != LARGEST:
+            _validate.reject("c", c, f'a number above 0, or "{LARGEST}"')
+        return None
+    return _validate.real("c", c, above=0, at_most=_LARGEST_C)
+
+
+def checked_copies(copies: int | None, needed: int) -> int:
+    """Return how many copies a median is taken of: as given, or as many as are needed."""
+    return needed if copies is None else _validate.whole("copies", copies, at_least=1)
+
+
 def public_bound(name: str, value: object) -> float:
     """Return a public bound if its squares and products stay within float64."""
-    return _validate.real(name, value, at_least=_LEAST, at_most=_LARGEST)
+    return _validate.real(name, value, at_least=_LEAST, at_most=LARGEST_BOUND)
 
 
 def replace_privacy(epsilon: float, delta: float) -> Privacy:

@@ -19,11 +19,14 @@ SINGLE_SUCCESS = 0.99
 
 @dataclass(frozen=True)
 class NoiseSum:
-    """Σ c_i·Z_i with independent Z_i of one law; each weight c_i occurs `counts` times."""
+    """Σ c_i·Z_i with independent Z_i of one law; each weight c_i occurs `counts` times.
+
+    A count need not be whole where it stands for nodes of other weights, as a bound.
+    """
 
     law: IntegerLaw
     weights: tuple[float, ...]
-    counts: tuple[int, ...]
+    counts: tuple[float, ...]
 
     @property
     def variance(self) -> float:

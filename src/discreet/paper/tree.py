@@ -1,24 +1,25 @@
-"""DPTree (Algorithm 1) and its boosted form (Theorem "High-probability")."""
+"""DPTree (Algorithm 2) and its boosted form (Theorem "High-probability")."""
 
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet import _validate, accounting
+from discreet import _validate
 from discreet._typing import Floats, Integers
-from discreet.errors import InvalidInput
 from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails
-from discreet.paper.forest import Forest, leaf_of, levels_for, node_count
-from discreet.paper.node import Noise, largest_sensitivity, law_of, node_mechanism
+from discreet.paper.design import Estimator, design, estimator_of, plain_accountant
+from discreet.paper.forest import levels_for
+from discreet.paper.node import Change, Noise
 from discreet.paper.structure import (
     MEMORY_LIMIT,
+    Accounting,
     Budget,
     Structure,
-    check_composition,
     check_size,
+    checked_copies,
     finite,
     public_bound,
 )
@@ -30,8 +31,12 @@ _SLACK = 2**16
 class DPTree(Structure):
     """One noisy segment tree over leaves of [0, upper]: sums left and right of a query.
 
-    Algorithm 1, Theorem "DPTree": (epsilon, delta)-private when the leaves change by at most
+    Algorithm 2, Theorem "DPTree": (epsilon, delta)-private when the leaves change by at most
     `sensitivity` in L1 norm. Level by level each node gets TLap(Δ, ε/L, δ/L), the root excepted.
+
+    With estimator="consistent" the nodes are read by least squares over all levels, and the tree
+    has as many children a node, and that noise, as make the predicted variance least
+    (`docs/beyond.md`).
 
     Args:
         leaves: real sums a_1, ..., a_n, shape (n,); leaf j covers [(j-1)/N, j/N)·upper, with N the
@@ -41,7 +46,13 @@ class DPTree(Structure):
         epsilon: for the whole tree and all queries.
         delta: likewise; below one half.
         upper: right end of the query interval.
-        noise: which law the nodes get.
+        accounting: "paper" adds ε and δ of all levels up, as the theorem does; "tight" gives every
+            node the least noise whose composition is (epsilon, delta).
+        estimator: "paper" adds siblings up, as the algorithm does; or "consistent".
+        branching: children of a node at the most, a power of two; by default two in the paper's
+            tree, and the best in a consistent one.
+        noise: which law the nodes get; by default truncated Laplace in the paper's tree, and the
+            better of it and the Gaussian in a consistent one.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
         **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
@@ -57,7 +68,10 @@ class DPTree(Structure):
         epsilon: float,
         delta: float,
         upper: float,
-        noise: Noise = Noise.TRUNCATED_LAPLACE,
+        accounting: str = Accounting.PAPER,
+        estimator: str = Estimator.PAPER,
+        branching: int | None = None,
+        noise: Noise | None = None,
         entropy: Entropy | None = None,
         memory_limit: int = MEMORY_LIMIT,
         **counted: Unpack[Counted],
@@ -68,39 +82,43 @@ class DPTree(Structure):
             _validate.reject("len(leaves)", 0, "at least 1")
         sensitivity = public_bound("sensitivity", sensitivity)
         self.upper = public_bound("upper", upper)
+        self.accounting = _validate.choice("accounting", accounting, Accounting)
         self.levels = levels_for(len(exact))
         width = 2**self.levels
-        check_size(
-            {"nodes": node_count(self.levels), "copies": self.copies},
-            limit=memory_limit,
+        check_size({"nodes": 2 * width - 2, "copies": self.copies}, limit=memory_limit)
+        chosen = design(
+            self.levels,
+            estimator=estimator,
+            branching=branching,
+            noise=noise,
+            accountant=plain_accountant(
+                budget,
+                composition=self.accounting,
+                each=self.copies,
+                # Each leaf that changes may add one step by rounding and a quarter by the
+                # quotients; Δ is many times that, and within the law's range.
+                change=Change(1, slack=2 * width, finest=_SLACK * width, coarsest=16 * width),
+            ),
+            right=0.0,
         )
-        share = self.levels * self.copies
-        node = budget.share(share)
-        # Lattice steps per Δ, a power of two so that a step is exact: many times what rounding may
-        # add, and within the law's range.
-        steps = min(_SLACK * width, largest_sensitivity(noise, node.epsilon, node.delta) // 2)
-        if steps < 16 * width:
-            raise InvalidInput(
-                f"Expected epsilon={epsilon!r} to leave noise that fits the lattice "
-                f"for {width} leaves."
-            )
-        self._step = sensitivity / steps
-        # Each leaf that changes may add one step by rounding and a quarter by the quotients.
-        mechanism = node_mechanism(
-            noise, sensitivity=steps + 2 * width, epsilon=node.epsilon, delta=node.delta
-        )
-        composed = check_composition(accounting.basic([(node.spent, share)]), budget.total)
+        node = chosen.account.noise
+        self._step = sensitivity / node.unit  # a power of two of them are Δ, so a step is exact
+        self._law = node.law
         source = self._promise(
-            composed,
+            chosen.account.composed,
             requested=budget.total,
-            mechanisms=[(mechanism, share)],
+            mechanisms=chosen.account.mechanisms,
             entropy=entropy,
             counted=counted,
         )
-        self._law = law_of(mechanism)
-        self._forest = Forest.grow(
-            _rounded(exact, self._step, width), self._law, self.copies, source
+        self._forest = chosen.forest.grow(
+            _rounded(exact, self._step, width), self._law, self.copies, source, chosen.depths
         )
+
+    @property
+    def estimator(self) -> Estimator:
+        """How the nodes are read."""
+        return estimator_of(self._forest)
 
     @property
     def nbytes(self) -> int:
@@ -128,12 +146,15 @@ class DPTree(Structure):
     def variance(self, y: ArrayLike) -> tuple[Floats, Floats]:
         """Return the exact noise variance of both answers of a single tree, shape (m,) each.
 
-        Of the L nodes that a query reads, as many go to the left as the leaf's number has ones.
+        Of the paper's estimator: of the L nodes that a query reads, as many go to the left as the
+        leaf's number has ones.
         """
-        leaf = leaf_of(np.clip(finite("y", y, shape=(None,)) / self.upper, 0, 1), self.levels)
-        ones = np.array([int(number).bit_count() for number in leaf])
+        positions = finite("y", y, shape=(None,)) / self.upper
         unit = self._law.variance * self._step**2
-        return ones * unit, (self.levels - ones) * unit
+        left, right = (
+            unit * self._forest.variance(positions, left=side, right=1 - side) for side in (1, 0)
+        )
+        return left, right
 
     def error_bound(self, confidence: float) -> float:
         """Return a bound on the error of either sum, for one query, at this confidence.
@@ -142,8 +163,13 @@ class DPTree(Structure):
         """
         confidence = _validate.real("confidence", confidence, above=0, below=1)
         single = tails.single_failure_for(self.copies, (1 - confidence) / 2)
-        part = tails.NoiseSum(self._law, (self._step,), (self.levels,))
-        return tails.tail_bound((part,), single) + self.deterministic_error
+        worst = max(
+            (self._forest.worst(left=side, right=1 - side) for side in (1, 0)),
+            key=lambda each: each.count,
+        )
+        part = tails.NoiseSum(self._law, (self._step * worst.weight,), (worst.count,))
+        rounding = worst.rounding * self._step
+        return tails.tail_bound((part,), single) + rounding + self.deterministic_error
 
     @property
     def deterministic_error(self) -> float:
@@ -171,10 +197,20 @@ class DPTreeBoosted(DPTree):
     Args:
         leaves: as for `DPTree`, and so are the other arguments.
         delta_fail: how often the median of one query may miss the bound of a single copy.
+        copies: l, to choose it yourself. With accounting="tight" it is one by default: a tail bound
+            of one tree is better than the median of many with a part of the budget each.
         **options: the arguments of `DPTree`.
     """
 
-    def __init__(self, leaves: ArrayLike, *, delta_fail: float, **options: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        leaves: ArrayLike,
+        *,
+        delta_fail: float,
+        copies: int | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
         _validate.real("delta_fail", delta_fail, above=0, below=1)
-        self.copies = tails.copies_needed(delta_fail)
+        tightly = options.get("accounting") == Accounting.TIGHT
+        self.copies = checked_copies(copies, 1 if tightly else tails.copies_needed(delta_fail))
         super().__init__(leaves, **options)

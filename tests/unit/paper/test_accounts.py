@@ -239,7 +239,12 @@ def test_adaptive_bounds_hold_for_the_whole_net(name):
     p_f = 0.001 if name == "softmax_adaptive" else 0.01
     assert structure.copies == tails.copies_needed(p_f / points)
     single = tails.single_failure_for(structure.copies, 0.01 / points)
-    sums = (structure._noise_sum(),) if name[0] == "h" else structure._sums.noise_sums(0)
+    trees = structure._trees if name[0] == "h" else None
+    sums = (
+        (trees.noise_sum(structure._scale, DIM)[0],)
+        if trees is not None
+        else structure._sums.noise_sums(0)
+    )
     expected = tails.tail_bound(sums, single) + structure.deterministic_error
     assert structure.error_bound(0.99) == pytest.approx(expected)
 
@@ -326,12 +331,14 @@ def test_one_copy_gone_wild_does_not_move_the_median(name):
 
 def test_clamps_are_public_ranges(monkeypatch):
     structure = build("vector", entropy=Silent())
-    huge = (np.full((1, 3), 50.0), np.array([1e9]))
-    monkeypatch.setattr(structure, "sums", lambda _: huge)
+    huge = np.array([[50.0, 50.0, 50.0, 1e9]])
+    query = np.zeros((1, DIM))
+    monkeypatch.setattr(structure, "_shifted_sums", lambda _: huge)
     expected = 50.0 / (ROWS * math.exp(structure.kernel.largest_logit))
-    assert structure.query(None)[0] == pytest.approx([expected] * 3)
-    monkeypatch.setattr(structure, "sums", lambda _: (np.full((1, 3), 50.0), np.array([-7.0])))
-    assert structure.query(None)[0] == pytest.approx([1.0] * 3)
+    assert structure.query(query)[0] == pytest.approx([expected] * 3)
+    negative = np.array([[50.0, 50.0, 50.0, -7.0]])
+    monkeypatch.setattr(structure, "_shifted_sums", lambda _: negative)
+    assert structure.query(query)[0] == pytest.approx([1.0] * 3)
 
 
 def test_rounding_errors_follow_their_formula():

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.noise import DiscreteLaplace
-from discreet.paper.forest import Forest, leaf_of, levels_for, node_count, scatter
+from discreet.paper.forest import Forest, all_depths, leaf_of, levels_for, node_count, scatter
 from discreet.testing import Silent
 
 LAW = DiscreteLaplace(scale=5.0)
@@ -15,7 +15,7 @@ LAW = DiscreteLaplace(scale=5.0)
 )
 def test_leaves_are_a_power_of_two_and_at_least_two(rows, levels):
     assert levels_for(rows) == levels
-    assert node_count(levels) == 2 * 2**levels - 2
+    assert node_count(all_depths(levels)) == 2 * 2**levels - 2
 
 
 def test_the_last_leaf_is_closed_on_the_right():
@@ -36,7 +36,7 @@ def test_a_query_reads_one_node_of_each_level(levels, seed):
             own = leaf_of(at[m, c], levels)
             assert np.array_equal(left[m, c, 0], leaves[c, :own].sum(axis=0))
             assert np.array_equal(right[m, c, 0], leaves[c, own + 1 :].sum(axis=0))
-    ones = Forest(np.ones_like(forest.nodes), levels)
+    ones = Forest(np.ones_like(forest.nodes), levels, all_depths(levels))
     assert np.all(sum(ones.query(at)) == levels)
 
 

@@ -1,0 +1,75 @@
+"""What is public about the logits of a softmax: where keys and queries lie, and the kernel."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet import _validate
+from discreet._typing import Floats
+from discreet.kernels import Taylor
+from discreet.paper.box import Box
+from discreet.paper.net import Net
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Keys in a box, queries in [0, upper]^d, and the kernel for them.
+
+    Keys lie in the box, which is shifted to begin at zero: that multiplies the weights of a query
+    by exp(-scale·lower·Σ_j y_j), all alike, which softmax does not see and sums are divided by.
+
+    Attributes:
+        box: of the keys; its lower end is at most zero.
+        kernel: P, on [0, side]^d.
+        reach: how far a logit moves if each coordinate of the query moves by one: scale·d·side.
+    """
+
+    box: Box
+    kernel: Taylor
+    reach: float
+
+    @classmethod
+    def of(
+        cls,
+        dim: int,
+        box: Box,
+        *,
+        eps_s: float | None,
+        degree: int | None,
+        scale: float | None,
+    ) -> "Logits":
+        """Return the logits of the paper, scale 1/d, or of another scale or degree."""
+        if box.lower > 0 or box.upper <= 0:
+            _validate.reject(
+                "lower", box.lower, "at most 0, and upper above 0: queries are not shifted"
+            )
+        kernel = Taylor.on_box(
+            dim,
+            upper=box.side,
+            eps_s=eps_s,
+            degree=degree,
+            scale=scale,
+            query_upper=box.upper,
+        )
+        return cls(box, kernel, box.side if scale is None else scale * dim * box.side)
+
+    def net(self, eps_0: float | None) -> Net:
+        """Return the net on [0, upper]^d; by default, snapping moves a logit by ε_s."""
+        error = self.kernel.eps_s
+        if eps_0 is None:
+            eps_0 = (self.kernel.error if error is None else error) / self.reach
+        return Net(self.box.upper, eps_0, self.kernel.dim)
+
+    def snapped_error(self, net: Net) -> float:
+        """Return (1 + ε_s)·e^(reach·ε_0) - 1: snapping moves a logit that far; errors multiply."""
+        return (1 + self.kernel.error) * math.exp(self.reach * net.radius) - 1
+
+    def inside(self, queries: Floats) -> Floats:
+        """Return queries, clipped to [0, upper]."""
+        return np.clip(queries, 0.0, self.box.upper)
+
+    def unshifted(self, queries: Floats) -> Floats:
+        """Return exp(scale·lower·Σ_j y_j) for each query: what shifted sums are multiplied by."""
+        total = self.inside(queries).sum(axis=-1)
+        return np.asarray(np.exp(self.kernel.scale * self.box.lower * total))
