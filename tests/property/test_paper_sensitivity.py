@@ -17,11 +17,9 @@ UNIT = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1))
 
 def level_changes(trees, other):
     """L1 change of each level of each tree, shape (levels, coordinates, columns, moments)."""
-    change = np.abs(trees.forest.nodes - other.forest.nodes)[:, :, 0]
-    levels = trees.forest.levels
-    return np.stack(
-        [change[:, 2**k - 2 : 2 ** (k + 1) - 2].sum(axis=1) for k in range(1, levels + 1)]
-    )
+    one, two = trees.forest, other.forest
+    assert one.depths == two.depths
+    return np.stack([np.abs(one.level(k) - two.level(k))[:, :, 0].sum(axis=1) for k in one.depths])
 
 
 @st.composite
@@ -106,7 +104,50 @@ def test_a_tree_of_real_leaves_covers_rounding_too(leaves, data):
     one, other = (
         paper.DPTree(values, entropy=Silent(), **options) for values in (leaves, leaves + change)
     )
-    nodes = np.abs(one._forest.nodes - other._forest.nodes)[0, :, 0, 0, 0]
     claimed = one._mechanisms[0][0].sensitivity
-    for k in range(1, one.levels + 1):
-        assert nodes[2**k - 2 : 2 ** (k + 1) - 2].sum() <= claimed
+    for k in one._forest.depths:
+        assert np.abs(one._forest.level(k) - other._forest.level(k)).sum() <= claimed
+
+
+@settings(max_examples=40)
+@given(pair=neighbours(), branching=st.sampled_from([2, 4, 8, 64]))
+def test_trees_that_release_some_levels_stay_within_the_claim(pair, branching):
+    """One node of each released level, and no more of them than are paid for."""
+    one, other = (
+        paper.DPTreeHighDim(
+            keys,
+            values[:, 0],
+            p=1,
+            upper=1.0,
+            weight_bound=1.0,
+            estimator="consistent",
+            branching=branching,
+            **BUDGET,
+        )
+        for keys, values in pair
+    )
+    trees = one._trees
+    assert level_changes(trees, other._trees).max() <= trees.noise.mechanism.sensitivity
+    assert trees.forest.nodes.shape[1] == sum(2**depth for depth in trees.forest.depths)
+    [(mechanism, count)] = one.receipt.mechanisms
+    assert mechanism == trees.noise.mechanism
+    assert count == len(trees.forest.depths) * 2 * 2  # coordinates and moments
+
+
+def test_the_claim_is_reached_in_trees_of_some_levels():
+    one, other = (
+        paper.DPTreeDistance(
+            np.full(64, 0.7),
+            np.append(np.zeros(63), weight),
+            p=1,
+            upper=1.0,
+            weight_bound=1.0,
+            epsilon=1.0,
+            delta=1e-6,
+            estimator="consistent",
+            branching=4,
+            entropy=Silent(),
+        )._trees
+        for weight in (1.0, -1.0)
+    )
+    assert level_changes(one, other)[..., 0].min() == one.noise.mechanism.sensitivity

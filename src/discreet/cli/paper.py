@@ -24,7 +24,29 @@ Dim = Annotated[int, typer.Option(min=1, max=10**4, help="Dimension to generate.
 Upper = Annotated[float, typer.Option(help="R: points and queries lie in [0, R]^d.")]
 Bound = Annotated[float, typer.Option(help="R_w: public bound on weights or values.")]
 Prime = Annotated[float, typer.Option(help="δ': what advanced composition may use.")]
-Constant = Annotated[float, typer.Option("-c", help="The paper's constant.")]
+
+
+def constant(given: object) -> object:
+    """Return the paper's c as it was typed: a number, or a word that the structures check."""
+    try:
+        return float(str(given))
+    except ValueError:
+        return given
+
+
+Constant = Annotated[
+    float,
+    typer.Option(
+        "-c",
+        parser=constant,
+        metavar="<float>|largest",
+        help="The paper's constant, or the largest that fits.",
+    ),
+]
+How = Annotated[str, typer.Option("--accounting", help="How noise is set: paper, or tight.")]
+Lower = Annotated[
+    float, typer.Option(help="Left end of the range, if points may lie below zero: a public shift.")
+]
 EpsS = Annotated[float, typer.Option(help="ε_s: relative error of the kernel.")]
 Failure = Annotated[float, typer.Option("--p-f", help="How often any answer may miss the bound.")]
 Adaptive = Annotated[
@@ -53,12 +75,13 @@ def attention(
     c: Constant = 0.1,
     eps_s: EpsS = 0.1,
     p_f: Failure = 0.01,
-    accounting: Annotated[str, typer.Option(help="paper, or tight.")] = "paper",
+    lower: Lower = 0.0,
+    accounting: How = "paper",
     output: Answers = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Cross-attention (DPCrossAttention, Algorithm 3).
+    """Cross-attention (DPCrossAttention, Algorithm 1).
 
     Example: discreet paper attention --rows 1024 --epsilon 50 --accounting tight
     """
@@ -76,6 +99,7 @@ def attention(
         c=c,
         eps_s=eps_s,
         p_f=p_f,
+        lower=lower,
         accounting=accounting,
     )
 
@@ -95,13 +119,15 @@ def softmax(
     delta_prime: Prime = 1e-6,
     c: Constant = 0.1,
     eps_s: EpsS = 0.1,
+    lower: Lower = 0.0,
+    accounting: How = "paper",
     adaptive: Adaptive = False,
     p_f: Failure = 0.01,
     output: Answers = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Weighted sums of exp(⟨x, y⟩/d) (DPTreeSoftmax, Algorithms 1, 2 and 7).
+    """Weighted sums of exp(⟨x, y⟩/d) (DPTreeSoftmax, Algorithms 2, 3 and 7).
 
     Example: discreet paper softmax --rows 4096 --dim 2 --epsilon 10 -c 0.5
     """
@@ -118,6 +144,8 @@ def softmax(
         delta_prime=delta_prime,
         c=c,
         eps_s=eps_s,
+        lower=lower,
+        accounting=accounting,
         p_f=p_f if adaptive else None,
     )
 
@@ -137,15 +165,20 @@ def distance(
     delta: options.Delta = 1e-6,
     delta_prime: Prime = 1e-6,
     c: Constant = 0.1,
+    lower: Lower = 0.0,
+    accounting: How = "paper",
+    estimator: Annotated[
+        str, typer.Option(help="paper, or consistent: least squares over better trees.")
+    ] = "paper",
     adaptive: Adaptive = False,
     p_f: Failure = 0.01,
     output: Answers = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Weighted sums of ‖x - y‖_p^p (DPTreeHighDim, Algorithms 4 to 6).
+    """Weighted sums of ‖x - y‖_p^p (DPTreeHighDim, Algorithms 2 and 4 to 6).
 
-    Example: discreet paper distance --rows 4096 --dim 2 --epsilon 10 -c 1
+    Example: discreet paper distance --rows 4096 --accounting tight --estimator consistent
     """
     from discreet.cli.structures import Shown, run_distance
 
@@ -160,6 +193,9 @@ def distance(
         delta=delta,
         delta_prime=delta_prime,
         c=c,
+        lower=lower,
+        accounting=accounting,
+        estimator=estimator,
         p_f=p_f if adaptive else None,
     )
 

@@ -49,7 +49,7 @@ def run_attention(
     answers = structure.query(queries)  # checks them
     truth = oracle.attention(
         np.clip(queries, 0, structure.upper),
-        np.clip(keys, 0, structure.upper),
+        np.clip(keys, structure.box.lower, structure.upper),
         np.clip(_two_axes(values), -bound, bound),
     )
     _show(structure, answers, truth, shown)
@@ -96,7 +96,8 @@ def run_distance(
         else paper.DPTreeHighDimAdaptive(points, weights, p_f=p_f, **settings)
     )
     answers = structure.query(queries)
-    truth = oracle.high_dim_distance(*_clipped(points, weights, queries, settings), power)
+    inside = _clipped(points, weights, queries, settings, from_=settings["lower"])
+    truth = oracle.high_dim_distance(*inside, power)
     _show(structure, answers, truth, shown)
 
 
@@ -161,10 +162,11 @@ def _data(
     """Return rows, weights or values, and queries: from files, or points spread evenly."""
     if all(each is None for each in inputs):
         rows, dim = generate
-        upper = settings["upper"]
+        lower, upper = settings["lower"], settings["upper"]
         bound = settings["value_bound"] if "value_bound" in settings else settings["weight_bound"]
         both = spread(rows, dim + 1)
-        return upper * both[:, :dim], bound * both[:, dim], upper * spread(_QUERIES, dim, start=0.5)
+        points = lower + (upper - lower) * both[:, :dim]
+        return points, bound * both[:, dim], upper * spread(_QUERIES, dim, start=0.5)
     if any(each is None for each in inputs):
         raise InvalidInput(f"Expected all of {', '.join(roles)}, or none of them to generate data.")
     first, second, third = (
@@ -178,14 +180,19 @@ def _data(
 
 
 def _clipped(
-    points: Floats, weights: Floats, queries: Floats, settings: dict[str, Setting]
+    points: Floats,
+    weights: Floats,
+    queries: Floats,
+    settings: dict[str, Setting],
+    *,
+    from_: float = 0.0,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return what a structure sees of its input: everything within the public bounds."""
-    upper, bound = settings["upper"], settings["weight_bound"]
+    """Return what a structure sees of its input: all within the public bounds, queries from_ on."""
+    lower, upper, bound = (settings[name] for name in ("lower", "upper", "weight_bound"))
     return (
-        np.clip(points, 0, upper),
+        np.clip(points, lower, upper),
         np.clip(weights, -bound, bound),
-        np.clip(queries, 0, upper),
+        np.clip(queries, from_, upper),
     )
 
 

@@ -5,6 +5,7 @@ other one has any width and noise, whichever has the least predicted variance, a
 squares. All of it follows from public numbers.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +14,6 @@ import numpy as np
 
 from discreet import _validate, accounting
 from discreet.accounting import Mechanism
-from discreet.errors import InvalidInput
 from discreet.paper.consistent import ConsistentForest, even_depths, least_squares_variance
 from discreet.paper.forest import Forest, all_depths
 from discreet.paper.node import (
@@ -21,6 +21,7 @@ from discreet.paper.node import (
     Change,
     NodeNoise,
     Noise,
+    NoiseDoesNotFit,
     node_noise,
     tight_node_noise,
 )
@@ -107,23 +108,16 @@ def design(
         kind = Noise.TRUNCATED_LAPLACE if noise is None else noise
         return Design(Forest, all_depths(levels), accountant(kind, levels))
     kinds = [Noise.TRUNCATED_LAPLACE, Noise.GAUSSIAN] if noise is None else [noise]
-    candidates = [
-        Design(ConsistentForest, even_depths(levels, height), account)
-        for kind in kinds
-        for height in _heights(levels, branching)
-        if (account := _affordable(accountant, kind, height)) is not None
-    ]
+    candidates = []
+    for kind, height in itertools.product(kinds, _heights(levels, branching)):
+        try:
+            account = accountant(kind, height)
+        except NoiseDoesNotFit:
+            continue
+        candidates.append(Design(ConsistentForest, even_depths(levels, height), account))
     if not candidates:
-        raise InvalidInput("Expected epsilon to leave noise that fits the lattice.")
+        raise NoiseDoesNotFit("Expected epsilon to leave noise that fits the lattice.")
     return min(candidates, key=lambda each: _predicted(each, levels, right))
-
-
-def _affordable(accountant: Accountant, kind: Noise, height: int) -> Account | None:
-    """Return the account, or None if its noise does not fit the lattice."""
-    try:
-        return accountant(kind, height)
-    except InvalidInput:
-        return None
 
 
 def _heights(levels: int, branching: int | None) -> list[int]:

@@ -10,6 +10,10 @@ from discreet._typing import Floats
 from discreet.kernels import Taylor
 from discreet.paper.box import Box
 from discreet.paper.net import Net
+from discreet.paper.structure import public_bound
+
+# A finer net than this would cost copies and bring nothing.
+_LEAST_MOVE = 0.01
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,8 @@ class Logits:
         scale: float | None,
     ) -> "Logits":
         """Return the logits of the paper, scale 1/d, or of another scale or degree."""
-        if box.lower > 0 or box.upper <= 0:
-            _validate.reject(
-                "lower", box.lower, "at most 0, and upper above 0: queries are not shifted"
-            )
+        _validate.real("lower", box.lower, at_most=0)  # queries are not shifted
+        public_bound("upper", box.upper)
         kernel = Taylor.on_box(
             dim,
             upper=box.side,
@@ -55,10 +57,14 @@ class Logits:
         return cls(box, kernel, box.side if scale is None else scale * dim * box.side)
 
     def net(self, eps_0: float | None) -> Net:
-        """Return the net on [0, upper]^d; by default, snapping moves a logit by ε_s."""
+        """Return the net on [0, upper]^d; by default, snapping moves a logit by at most ε_s.
+
+        If there is a degree and no ε_s: by the kernel's error, or a hundredth if that is more.
+        """
         error = self.kernel.eps_s
         if eps_0 is None:
-            eps_0 = (self.kernel.error if error is None else error) / self.reach
+            moved = max(self.kernel.error, _LEAST_MOVE) if error is None else error
+            eps_0 = moved / self.reach
         return Net(self.box.upper, eps_0, self.kernel.dim)
 
     def snapped_error(self, net: Net) -> float:

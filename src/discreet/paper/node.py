@@ -29,6 +29,10 @@ class Noise(StrEnum):
     GAUSSIAN = "gaussian"
 
 
+class NoiseDoesNotFit(InvalidInput):
+    """The noise that was asked for is larger than the lattice."""
+
+
 @dataclass(frozen=True)
 class Change:
     """How much a replaced row changes the leaves of a tree in L1 norm: times·unit + slack steps.
@@ -56,7 +60,7 @@ class Change:
         """
         unit = min(self.finest, largest_sensitivity(kind, epsilon, delta) // 2)
         if unit < self.coarsest:
-            raise InvalidInput(
+            raise NoiseDoesNotFit(
                 "Expected epsilon per node to leave noise that fits the lattice, got "
                 f"{rounded_up(epsilon)}: use a larger epsilon, or fewer copies, features, columns "
                 "or leaves."
@@ -87,13 +91,14 @@ class NodeNoise:
         return self.law.variance / self.unit**2
 
 
+@lru_cache(maxsize=1024)
 def node_noise(
     kind: Noise, *, epsilon: float, delta: float, change: Change = REPLACED_ROW
 ) -> NodeNoise:
     """Return noise that makes a node (epsilon, delta)-private when one row is replaced.
 
-    The row's change may be spread over two nodes of a level: `docs/privacy.md`, "A change over
-    several coordinates".
+    The row's change may be spread over two nodes of a level: `docs/privacy.md`,
+    "A change over several coordinates".
     """
     unit = change.unit(kind, epsilon, delta)
     mechanism = node_mechanism(

@@ -226,7 +226,7 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         lower: likewise.
         p_f: how often any answer at all may miss the bound.
         eps_0: radius of the net in each coordinate; by default such that snapping moves a logit by
-            at most ε_s.
+            at most ε_s (`Logits.net`).
         copies: l, to choose it yourself; by default as many as p_f needs, and one with
             accounting="tight", where a union bound over the net takes the median's place.
         accounting: likewise.

@@ -37,6 +37,9 @@ def facts(*arguments):
         (["softmax", "--rows", "256", "--adaptive"], "DPTreeSoftmaxAdaptive"),
         (["distance", "--rows", "256", "--power", "2"], "DPTreeHighDim"),
         (["distance", "--rows", "256", "--adaptive"], "DPTreeHighDimAdaptive"),
+        (["softmax", "--rows", "256", "--lower", "-1", "-c", "largest"], "DPTreeSoftmax"),
+        (["distance", "--rows", "256", "--estimator", "consistent"], "DPTreeHighDim"),
+        (["distance", "--rows", "256", "--lower", "-3", "--accounting", "tight"], "DPTreeHighDim"),
     ],
 )
 def test_every_structure_on_generated_data(arguments, name):

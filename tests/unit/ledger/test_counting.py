@@ -14,6 +14,7 @@ from discreet.memory.partial import Partial
 from discreet.memory.release import release
 from discreet.memory.rows import Table
 from discreet.noise import RoundedGaussian
+from discreet.paper.forest import Forest
 from discreet.testing import Seeded
 
 LABELS = np.arange(8) % 2
@@ -137,10 +138,9 @@ def test_every_structure_of_the_paper_counts(name, ledger):
 
 
 def test_a_structure_that_does_not_fit_draws_nothing(ledger, monkeypatch):
-    law = paper.tree.Forest
     ledger.create("small", epsilon=0.5, delta=1e-5, neighbours="replace")
     grown = []
-    monkeypatch.setattr(law, "grow", lambda *given: grown.append(given))
+    monkeypatch.setattr(Forest, "grow", lambda *given: grown.append(given))
     with pytest.raises(BudgetExceeded, match=r"at most ε = 0\.5 still fits"):
         STRUCTURES["DPTree"](ledger=ledger, dataset="small")
     assert grown == []
