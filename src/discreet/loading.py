@@ -1,8 +1,11 @@
 """Opening a file, whatever was released in it. A closed list of what there is."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from numpy.typing import NDArray
 
 from discreet.memory import Memories, Memory, container, several
 from discreet.memory.container import Format, Restorer
@@ -15,8 +18,12 @@ from discreet.regression.file import LEAST_SQUARES
 from discreet.rounds import Rounds, SoftmaxRegression
 from discreet.rounds.file import SOFTMAX_REGRESSION
 
-# Whatever answers from a release.
+if TYPE_CHECKING:
+    from discreet.paper.structure import Structure
+
+# Whatever answers from sums of outer products, and whatever a file can hold.
 Readable = Memory | Memories | LeastSquares | SoftmaxRegression
+Release: TypeAlias = "Readable | Structure"
 
 
 @dataclass(frozen=True)
@@ -42,23 +49,29 @@ _KINDS = (
 
 
 def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 (what it is, the file says)
-    """Return what is in a file: a `Memory`, `Memories`, a `LeastSquares` or a `SoftmaxRegression`.
+    """Return what is in a file: a memory, a regression, a classifier, or a structure of the paper.
 
-    (`discreet.memory.load`, `discreet.regression.load` and `discreet.rounds.load` open one kind,
-    and say so to a type checker.) Raises `CorruptRelease` if the file is none, was cut short or
-    altered; warns with `NotPrivateWarning` if it was made with a test source of noise.
+    That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression` or a class of
+    `discreet.paper`. (`discreet.memory.load`, `discreet.regression.load`, `discreet.rounds.load`
+    and `discreet.paper.load` open one kind, and say so to a type checker.) Raises `CorruptRelease`
+    if the file is none, was cut short or altered; warns with `NotPrivateWarning` if it was made
+    with a test source of noise.
     """
     return container.read(path, from_bytes)
 
 
-def to_bytes(release: Readable) -> bytes:
+def to_bytes(release: Release) -> bytes:
     """Return the file of a release."""
     if isinstance(release, Memories):
         return several.to_bytes(release)
-    return container.to_bytes(release.released, _kind(release.released).form)
+    if isinstance(release, Readable):
+        return container.to_bytes(release.released, _kind(release.released).form)
+    from discreet.paper import file
+
+    return file.to_bytes(release)
 
 
-def from_bytes(data: bytes) -> Readable:
+def from_bytes(data: bytes) -> Release:
     """Return the release in a file's bytes, or raise `CorruptRelease`."""
     return container.unpack(data, _RESTORERS)
 
@@ -68,12 +81,20 @@ def _kind(released: Released[Any]) -> _Kind:
     return kind
 
 
-def _restorer(kind: _Kind) -> Restorer[Readable]:
+def _structure(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> "Structure":  # noqa: ANN401
+    """Return a structure of the paper. They need scipy, which takes long to load; few files do."""
+    from discreet.paper import file
+
+    return file.restored(settings, tensors)
+
+
+def _restorer(kind: _Kind) -> Restorer[Release]:
     released = container.restorer(kind.form)
     return lambda settings, tensors: kind.reader(released(settings, tensors))
 
 
-_RESTORERS: dict[str, Restorer[Readable]] = {
+_RESTORERS: dict[str, Restorer[Release]] = {
     **{kind.form.name: _restorer(kind) for kind in _KINDS},
     several.FORMAT: several.restored,
+    "discreet-structure": _structure,
 }

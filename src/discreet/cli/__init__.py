@@ -199,7 +199,7 @@ def attend(
 
 @app.command()
 def card(memory: options.MemoryFile, *, as_json: options.Json = False) -> None:
-    """Print what a memory, a regression or a classifier promises, and to whom.
+    """Print what a memory, a regression, a classifier or a structure of the paper promises.
 
     Example: discreet card memory.safetensors --json
     """

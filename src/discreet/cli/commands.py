@@ -18,6 +18,7 @@ import numpy as np
 from rich.table import Table
 
 from discreet._files import whole_file
+from discreet.accounting.receipt import Carrier
 from discreet.cli.counting import note_release
 from discreet.cli.inputs import to_build
 from discreet.cli.places import build_on
@@ -42,6 +43,8 @@ _RELEASES: dict[type, tuple[str, str]] = {
     LeastSquares: ("a regression", ": discreet.load opens it, in Python"),
     SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
 }
+
+_STRUCTURE = ("one of the paper's structures", ": discreet.load opens it, in Python")
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
 
@@ -106,7 +109,7 @@ def _facts(plan: Plan) -> dict[str, object]:
 
 
 def show_card(path: Path, *, as_json: bool) -> None:
-    """Print the card of a memory, a regression or a classifier."""
+    """Print the card of whatever is in a file."""
     card = open_release(_existing(path)).card
     if as_json:
         print_json(card.to_dict())
@@ -328,9 +331,9 @@ def has_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def opened_any(path: Path) -> Memory | Memories | LeastSquares | SoftmaxRegression:
+def opened_any(path: Path) -> Carrier:
     """Return what is in a file, whatever it is."""
-    found: Memory | Memories | LeastSquares | SoftmaxRegression = open_release(_existing(path))
+    found: Carrier = open_release(_existing(path))
     return found
 
 
@@ -340,7 +343,7 @@ def opened(path: Path, kind: type[Release]) -> Release:
     if isinstance(found, kind):
         return found
     wanted, _ = _RELEASES[kind]
-    name, hint = _RELEASES[type(found)]
+    name, hint = _RELEASES.get(type(found), _STRUCTURE)
     raise InvalidInput(f"Expected {path} to be {wanted}, and it is {name}{hint}.")
 
 

@@ -9,10 +9,10 @@ and `sealing` are exact sums that travel, in an `envelope`; `comparison` and `or
 owner's eyes.
 """
 
+from discreet._card import Card
 from discreet.accounting import combine
 from discreet.memory.builder import Builder
 from discreet.memory.building import build, build_many, load
-from discreet.memory.card import Card
 from discreet.memory.comparison import Comparison, compare
 from discreet.memory.envelope import new_key
 from discreet.memory.layout import Layout

@@ -1,7 +1,6 @@
-"""What a release says about itself, for people and for programs. Public numbers only."""
+"""What a memory says about itself, and what every card says of who is protected."""
 
-from dataclasses import dataclass
-
+from discreet._card import Card
 from discreet.memory.layout import Layout
 from discreet.memory.prediction import Prediction
 from discreet.memory.release import Released
@@ -10,30 +9,10 @@ from discreet.memory.settings import CLEAR
 from discreet.privacy import NOT_PRIVATE, Neighbours
 
 
-@dataclass(frozen=True)
-class Card:
-    """The public facts of one release, as (name, value) pairs in order.
-
-    Two releases whose private rows differ have the same card; what is on it was fixed before any
-    row was read. (The number of rows is on it only where it is public.)
-    """
-
-    facts: tuple[tuple[str, object], ...]
-    sentences: tuple[tuple[str, str], ...]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the facts under their names, ready for JSON."""
-        return dict(self.facts)
-
-    def __str__(self) -> str:
-        width = max(len(title) for title, _ in self.sentences) + 2
-        return "\n".join(f"{title:<{width}}{text}" for title, text in self.sentences)
-
-    @classmethod
-    def of(cls, released: Released[Layout]) -> "Card":
-        """Return the card of a release."""
-        facts = _facts(released)
-        return cls(tuple(facts.items()), tuple(_sentences(released, facts)))
+def card_of(released: Released[Layout]) -> Card:
+    """Return the card of a memory."""
+    facts = _facts(released)
+    return Card(tuple(facts.items()), tuple(_sentences(released, facts)))
 
 
 def _facts(released: Released[Layout]) -> dict[str, object]:

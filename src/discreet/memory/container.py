@@ -1,53 +1,47 @@
-"""One safetensors file for one release: noisy state, public settings, card, checksum. No pickle.
+"""The file of a memory, and of whatever is released as one is: noisy state, settings and card.
 
-The checksum guards against damage and mix-ups, not against somebody who wants to deceive: whoever
-can write the file can write a checksum.
+What a file looks like is in `_packing`; here is what these put in it, and what is believed of it.
 """
 
-import hashlib
-import json
 import math
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors import numpy as safetensors
 
 from discreet import accounting
+from discreet._card import Card
 from discreet._files import whole_file
-from discreet._warn import warn
+from discreet._packing import BLANK, FORMAT_VERSION, Restorer, digest, pack, read, unpack
 from discreet.accounting import Receipt
-from discreet.errors import CorruptRelease, DiscreetError, NotPrivateWarning
-from discreet.memory.card import Card
+from discreet.errors import CorruptRelease
 from discreet.memory.release import Released
 from discreet.memory.row_layout import AnyLayout_co, RowLayout
 from discreet.memory.settings import Unit, rows_are_public, unit_sensitivity
-from discreet.privacy import NOT_PRIVATE, Guarantee
+from discreet.privacy import Guarantee
 
-FORMAT_VERSION = "1"
-
-BLANK = "0" * 64
-# What makes something of a file's settings and tensors.
-Opened = TypeVar("Opened", bound="_Opened")
-Restorer = Callable[[Any, Mapping[str, NDArray[Any]]], Opened]
-
-_CHECKSUM = re.compile(rb'"checksum":"([0-9a-f]{64})"')
-
-
-class _Opened(Protocol):
-    """What a file holds: something that knows whether it is private, and what it cost."""
-
-    @property
-    def private(self) -> bool: ...
-
-    @property
-    def receipt(self) -> Receipt: ...
+__all__ = [
+    "BLANK",
+    "FORMAT_VERSION",
+    "Format",
+    "Restorer",
+    "digest",
+    "from_bytes",
+    "load",
+    "pack",
+    "read",
+    "restore",
+    "restorer",
+    "save",
+    "settings_of",
+    "tensors_of",
+    "to_bytes",
+    "unpack",
+]
 
 
 @dataclass(frozen=True)
@@ -84,48 +78,14 @@ def load(path: str | os.PathLike[str], *forms: Format[AnyLayout_co]) -> Released
     return read(path, lambda data: from_bytes(data, *forms))
 
 
-def read(path: str | os.PathLike[str], opener: Callable[[bytes], Opened]) -> Opened:
-    """Return what a file holds, in the opener's words, with its name in every complaint."""
-    try:
-        opened = opener(Path(path).read_bytes())
-    except CorruptRelease as error:
-        raise CorruptRelease(f"{os.fspath(path)}: {error}") from None
-    if not opened.private:
-        warn(
-            f"{os.fspath(path)} is {NOT_PRIVATE}: its noise came from {opened.receipt.source}.",
-            NotPrivateWarning,
-        )
-    return opened
-
-
 def to_bytes(released: Released[AnyLayout_co], form: Format[AnyLayout_co]) -> bytes:
     """Return the file of a release. Its length depends on public settings only."""
     return pack(
         tensors_of(released),
         name=form.name,
         settings=settings_of(released),
-        card=form.card(released),
+        card=form.card(released).to_dict(),
     )
-
-
-def pack(
-    tensors: Mapping[str, NDArray[Any]], *, name: str, settings: dict[str, Any], card: Card
-) -> bytes:
-    """Return a file: tensors, settings and card under a format's name, with a checksum."""
-    metadata = {
-        "format": name,
-        "format_version": FORMAT_VERSION,
-        "settings": _json(settings),
-        "card": _json(card.to_dict()),
-        "checksum": BLANK,
-    }
-    # Of an array in another order it would write the memory, not the numbers.
-    ordered = {name: np.ascontiguousarray(each) for name, each in tensors.items()}
-    blank = safetensors.save(ordered, metadata=metadata)
-    found = _CHECKSUM.findall(blank)
-    if found != [BLANK.encode()]:
-        raise DiscreetError("Expected one place for the checksum in the file's header.")
-    return blank.replace(b'"checksum":"' + found[0], b'"checksum":"' + digest(blank), 1)
 
 
 def from_bytes(data: bytes, *forms: Format[AnyLayout_co]) -> Released[AnyLayout_co]:
@@ -136,41 +96,6 @@ def from_bytes(data: bytes, *forms: Format[AnyLayout_co]) -> Released[AnyLayout_
 def restorer(form: Format[AnyLayout_co]) -> Restorer[Released[AnyLayout_co]]:
     """Return what makes a release of one format from a file's settings and tensors."""
     return lambda settings, tensors: restore(settings, tensors, form.restore)
-
-
-def unpack(data: bytes, known: Mapping[str, Restorer[Opened]]) -> Opened:
-    """Return what a file holds, made by the restorer of the format that it says it is.
-
-    Raises `CorruptRelease` if it is of none of them, or was altered.
-    """
-    match = _CHECKSUM.search(data)
-    if match is None:
-        raise CorruptRelease("Expected a file written by discreet, and this one has no checksum.")
-    blank = data[: match.start(1)] + BLANK.encode() + data[match.end(1) :]
-    if digest(blank) != match.group(1):
-        raise CorruptRelease("Expected the checksum to match: the file was cut short or altered.")
-    try:
-        tensors = safetensors.load(data)
-        length = int.from_bytes(data[:8], "little")
-        metadata = json.loads(data[8 : 8 + length])["__metadata__"]
-        if metadata["format"] not in known or metadata["format_version"] != FORMAT_VERSION:
-            kind = f"{metadata['format']} {metadata['format_version']}"
-            wanted = " or ".join(f"{name} {FORMAT_VERSION}" for name in known)
-            raise CorruptRelease(f"Expected {wanted}, got {kind}.")
-        return known[metadata["format"]](json.loads(metadata["settings"]), tensors)
-    except CorruptRelease:
-        raise
-    except (
-        SafetensorError,
-        DiscreetError,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ):
-        raise CorruptRelease("Expected a release, but the file's contents make no sense.") from None
 
 
 def tensors_of(released: Released[RowLayout]) -> dict[str, NDArray[Any]]:
@@ -263,12 +188,3 @@ def _check_claims(
     )
     if not fits:
         raise CorruptRelease("Expected the noise to be what the guarantee needs.")
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
-
-
-def digest(data: bytes) -> bytes:
-    """Return the checksum of a file that has `BLANK` in its place."""
-    return hashlib.sha256(data).hexdigest().encode()

@@ -3,12 +3,12 @@
 import os
 
 from discreet.memory import container
-from discreet.memory.card import Card
+from discreet.memory.card import card_of
 from discreet.memory.container import Format
 from discreet.memory.layout import Layout
 from discreet.memory.release import Released
 
-MEMORY = Format("discreet-memory", Layout.restore, Card.of)
+MEMORY = Format("discreet-memory", Layout.restore, card_of)
 
 
 def save(released: Released[Layout], path: str | os.PathLike[str]) -> None:

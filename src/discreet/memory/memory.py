@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal, overload
 
+from discreet._card import Card
 from discreet._typing import Array
 from discreet._warn import warn
 from discreet.errors import NotCoveredWarning
 from discreet.kernels import Kernel
 from discreet.kernels.base import Evidence
 from discreet.memory.asking import Question, ask
-from discreet.memory.card import Card
+from discreet.memory.card import card_of
 from discreet.memory.layout import Layout
 from discreet.memory.placed import Placed
 from discreet.memory.readable import Readable
@@ -66,7 +67,7 @@ class Memory(Readable[Layout]):
     @cached_property
     def card(self) -> Card:
         """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
-        return Card.of(self._released)
+        return card_of(self._released)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one safetensors file that answers queries anywhere, atomically; never pickle."""

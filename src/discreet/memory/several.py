@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._card import Card
 from discreet._files import whole_file
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.memory import container
-from discreet.memory.card import Card, protection, protection_facts
+from discreet.memory.card import protection, protection_facts
 from discreet.memory.file import MEMORY
 from discreet.memory.memory import Memory
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
@@ -131,7 +132,7 @@ def to_bytes(several: Memories) -> bytes:
             f"{index}.{name}": array for name, array in container.tensors_of(released).items()
         }
     facts = {"members": settings, "notes": list(several.notes.items())}  # in their order
-    return container.pack(tensors, name=FORMAT, settings=facts, card=several.card)
+    return container.pack(tensors, name=FORMAT, settings=facts, card=several.card.to_dict())
 
 
 def from_bytes(data: bytes) -> Memories:

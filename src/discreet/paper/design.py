@@ -36,12 +36,12 @@ class Estimator(StrEnum):
     CONSISTENT = "consistent"
 
 
-_FORESTS = {Estimator.PAPER: Forest, Estimator.CONSISTENT: ConsistentForest}
+FORESTS = {Estimator.PAPER: Forest, Estimator.CONSISTENT: ConsistentForest}
 
 
 def estimator_of(forest: Forest) -> Estimator:
     """Return how a forest reads its nodes."""
-    [found] = [how for how, kind in _FORESTS.items() if type(forest) is kind]
+    [found] = [how for how, kind in FORESTS.items() if type(forest) is kind]
     return found
 
 

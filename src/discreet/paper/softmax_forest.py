@@ -110,13 +110,9 @@ class SoftmaxForest:
             copies=copies,
             entropy=entropy,
         )
-        squares = ranges**2
-        at_zero = trees.query(np.zeros((1, kernel.features)))[0]  # (features, copies, columns)
-        offset = bounds * np.einsum("f,fcw->cw", squares, at_zero)
-        totals = np.broadcast_to(len(points) * bounds, (copies, len(bounds))).copy()
-        totals_variance = np.zeros(len(bounds))
+        private = bounds[:private_columns]
+        totals = np.empty((copies, 0))
         if private_columns:
-            private = bounds[:private_columns]
             ones = DistanceForest.grow(
                 np.ones((len(points), 1)),
                 to_unit(weights[:, :private_columns], -private, private),
@@ -125,9 +121,42 @@ class SoftmaxForest:
                 copies=copies,
                 entropy=entropy,
             )
-            totals[:, :private_columns] = private * ones.query(np.zeros((1, 1)))[0, 0]
-            totals_variance[:private_columns] = private**2 * ones.variance(np.zeros((1, 1)))[0, 0]
+            totals = private * ones.query(np.zeros((1, 1)))[0, 0]
         totals_noise = noise.totals if private_columns else None
+        return cls.of(trees, totals, totals_noise, kernel=kernel, upper=upper, bounds=bounds)
+
+    @classmethod
+    def of(
+        cls,
+        trees: DistanceForest,
+        private_totals: Floats,
+        totals_noise: NodeNoise | None,
+        *,
+        kernel: Taylor,
+        upper: float,
+        bounds: Floats,
+    ) -> "SoftmaxForest":
+        """Return the forest from what was released, and work out the rest.
+
+        Args:
+            trees: as in `SoftmaxForest`.
+            private_totals: the noisy s_w of the first columns, shape (copies, private columns).
+            totals_noise: as in `SoftmaxForest`.
+            kernel: likewise.
+            upper: likewise.
+            bounds: likewise.
+        """
+        copies, private_columns = private_totals.shape
+        squares = kernel.feature_bounds(upper) ** 2
+        at_zero = trees.query(np.zeros((1, kernel.features)))[0]  # (features, copies, columns)
+        offset = bounds * np.einsum("f,fcw->cw", squares, at_zero)
+        totals = np.broadcast_to(trees.rows * bounds, (copies, len(bounds))).copy()
+        totals[:, :private_columns] = private_totals
+        totals_variance = np.zeros(len(bounds))
+        if totals_noise is not None:
+            # At zero only second moments count, and all L siblings of the first leaf.
+            one = trees.forest.levels * totals_noise.variance
+            totals_variance[:private_columns] = bounds[:private_columns] ** 2 * one
         return cls(kernel, upper, bounds, trees, offset, totals, totals_variance, totals_noise)
 
     @property

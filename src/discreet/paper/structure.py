@@ -2,6 +2,7 @@
 
 import abc
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
+from discreet._card import Card
 from discreet._typing import Floats
 from discreet._warn import warn
 from discreet.accounting import Mechanism, Receipt
@@ -129,6 +131,23 @@ class Structure(abc.ABC):
             unit=self.guarantee.unit,
             scope=self.guarantee.scope,
         )
+
+    @property
+    def card(self) -> Card:
+        """What the structure says about itself: `str` for people, `to_dict` for programs."""
+        from discreet.paper.card import card_of  # which asks structures
+
+        return card_of(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the structure to a safetensors file: whole, or not at all.
+
+        Released numbers and public settings only. `discreet.paper.load` and `discreet.load` open
+        it, and it answers with the same bits.
+        """
+        from discreet.paper.file import save  # which knows every kind of structure
+
+        save(self, path)
 
     @property
     @abc.abstractmethod

@@ -95,15 +95,13 @@ class DPTree(Structure):
                 budget,
                 composition=self.accounting,
                 each=self.copies,
-                # Each leaf that changes may add one step by rounding and a quarter by the
-                # quotients; Δ is many times that, and within the law's range.
-                change=Change(1, slack=2 * width, finest=_SLACK * width, coarsest=16 * width),
+                change=leaf_change(width),
             ),
             right=0.0,
         )
-        node = chosen.account.noise
-        self._step = sensitivity / node.unit  # a power of two of them are Δ, so a step is exact
-        self._law = node.law
+        self._node = chosen.account.noise
+        # A power of two of them are Δ, so a step is exact.
+        self._step = sensitivity / self._node.unit
         source = self._promise(
             chosen.account.composed,
             requested=budget.total,
@@ -112,7 +110,7 @@ class DPTree(Structure):
             counted=counted,
         )
         self._forest = chosen.forest.grow(
-            _rounded(exact, self._step, width), self._law, self.copies, source, chosen.depths
+            _rounded(exact, self._step, width), self._node.law, self.copies, source, chosen.depths
         )
 
     @property
@@ -150,7 +148,7 @@ class DPTree(Structure):
         leaf's number has ones.
         """
         positions = finite("y", y, shape=(None,)) / self.upper
-        unit = self._law.variance * self._step**2
+        unit = self._node.law.variance * self._step**2
         left, right = (
             unit * self._forest.variance(positions, left=side, right=1 - side) for side in (1, 0)
         )
@@ -167,7 +165,7 @@ class DPTree(Structure):
             (self._forest.worst(left=side, right=1 - side) for side in (1, 0)),
             key=lambda each: each.count,
         )
-        part = tails.NoiseSum(self._law, (self._step * worst.weight,), (worst.count,))
+        part = tails.NoiseSum(self._node.law, (self._step * worst.weight,), (worst.count,))
         rounding = worst.rounding * self._step
         return tails.tail_bound((part,), single) + rounding + self.deterministic_error
 
@@ -175,6 +173,15 @@ class DPTree(Structure):
     def deterministic_error(self) -> float:
         """The error without noise: half a lattice step for each leaf, and an eighth by division."""
         return float((1 << self.levels) * self._step * 0.625)
+
+
+def leaf_change(width: int) -> Change:
+    """Return how much a change of L1 norm Δ, which is one unit, is over so many rounded leaves.
+
+    Each leaf that changes may add one step by rounding and a quarter by the quotients; Δ is many
+    times that, and within the law's range.
+    """
+    return Change(1, slack=2 * width, finest=_SLACK * width, coarsest=16 * width)
 
 
 def _rounded(leaves: Floats, step: float, width: int) -> Integers:

@@ -1,6 +1,7 @@
 """What a regression says about itself, for people and for programs. Public numbers only."""
 
-from discreet.memory.card import Card, protection, protection_facts
+from discreet._card import Card
+from discreet.memory.card import protection, protection_facts
 from discreet.memory.release import Released
 from discreet.memory.settings import part_sigmas
 from discreet.regression.layout import Moments

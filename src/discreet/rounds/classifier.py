@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from discreet._arrays import namespace
+from discreet._card import Card
 from discreet._typing import Array, Floats
 from discreet.memory.asking import ask
-from discreet.memory.card import Card
 from discreet.memory.placed import Placed
 from discreet.memory.readable import Readable
 from discreet.regression.maps import QueryMap

@@ -9,10 +9,10 @@ from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from discreet import _validate
+from discreet._card import Card
 from discreet._typing import Array, Floats
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
-from discreet.memory.card import Card
 from discreet.noise import Entropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
 from discreet.regression import QueryMap

@@ -78,6 +78,34 @@ def test_the_card_of_a_regression_is_shown_and_it_attends_to_nothing(folder):
     assert "Expected fit.safetensors to be a memory, and it is a regression" in refused.output
 
 
+def test_the_card_of_a_structure_is_shown_and_it_is_counted(folder):
+    structure = discreet.paper.DPTreeDistance(
+        np.load("keys.npy")[:, 0],
+        np.load("values.npy")[:, 0],
+        p=1,
+        upper=1.0,
+        weight_bound=1.0,
+        epsilon=1.0,
+        delta=1e-6,
+    )
+    structure.save("tree.safetensors")
+    assert json.loads(run("card", "tree.safetensors", "--json").output) == structure.card.to_dict()
+    shown = run("card", "tree.safetensors").output
+    bound = f"{structure.error_bound(0.95):.4g}"
+    for said in ("DPTreeDistance", "any one row", "e^ε", f"{structure.nbytes:,} bytes", bound):
+        assert said in shown
+    before = sorted(os.listdir(folder))
+    refused = run("attend", "tree.safetensors", "queries.npy", "-o", "out.npy")
+    assert_refused(refused, folder, before)
+    assert (
+        "to be a memory, and it is one of the paper's structures: discreet.load" in refused.output
+    )
+    limits = ["--epsilon", "2", "--delta", "1e-5", "--neighbours", "replace"]
+    assert run("ledger", "create", "budget.db", "clinic", *limits).exit_code == 0
+    counted = run("ledger", "spend", "budget.db", "clinic", "tree.safetensors")
+    assert counted.exit_code == 0, counted.output
+
+
 def test_build_tells_what_it_promises_as_json(folder):
     facts = json.loads(build("--json").output)
     memory = discreet.load("memory.safetensors")

@@ -1,5 +1,6 @@
 """What every structure of the paper must do: one suite for all of them."""
 
+import dataclasses
 import json
 import pickle
 import re
@@ -8,10 +9,21 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from resealing import contents, resealed
 
-from discreet import BudgetExceeded, Guarantee, InvalidInput, Neighbours, paper
+import discreet
+from discreet import (
+    BudgetExceeded,
+    CorruptRelease,
+    Guarantee,
+    InvalidInput,
+    Neighbours,
+    NotPrivateWarning,
+    paper,
+)
 from discreet.accounting import Receipt, tight
-from discreet.paper import forest
+from discreet.paper import file, forest
+from discreet.paper.structure import Structure
 from discreet.testing import Seeded, Silent
 
 RNG = np.random.default_rng(4)
@@ -453,3 +465,201 @@ def test_a_saved_structure_carries_no_data(name):
         assert given[:4].tobytes() not in blob
     again = pickle.loads(blob)
     np.testing.assert_array_equal(answers(again, name), answers(structure, name))
+
+
+def unlike(one, other, name=""):
+    """Names of the attributes at which two objects differ, but for what is computed from others."""
+    if isinstance(one, np.ndarray):
+        same = np.array_equal(one, other) and one.dtype == other.dtype
+        return set() if same else {name}
+    if dataclasses.is_dataclass(one) and type(one) is type(other):
+        names = {field.name for field in dataclasses.fields(one)}
+    elif isinstance(one, Structure):
+        names = (vars(one).keys() | vars(other).keys()) - {"tight_guarantee"}
+    else:
+        return set() if one == other and type(one) is type(other) else {name}
+    return set().union(*(unlike(getattr(one, n), getattr(other, n), n) for n in names))
+
+
+def test_a_file_gives_back_the_same_structure(name, tmp_path):
+    structure, path = build(name), tmp_path / "structure.safetensors"
+    structure.save(path)
+    queries = STRUCTURES[name][3]
+    for load in (paper.load, discreet.load):
+        again = load(path)
+        assert type(again) is type(structure)
+        assert unlike(structure, again) == set()
+        np.testing.assert_array_equal(answers(again, name), answers(structure, name))
+        for mine, theirs in zip(again.variance(queries), structure.variance(queries), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        for confidence in (0.5, 0.999):
+            assert again.error_bound(confidence) == structure.error_bound(confidence)
+        assert again.tight_guarantee == structure.tight_guarantee
+        assert repr(again) == repr(structure)
+        assert str(again.card) == str(structure.card)
+        assert again.nbytes == structure.nbytes
+        assert discreet.combine([again, structure], delta=0.1).epsilon == (
+            discreet.combine([structure], delta=0.1).epsilon
+        )
+    assert contents(file.to_bytes(again))[0] == contents(file.to_bytes(structure))[0]
+
+
+def test_a_file_holds_nothing_exact(name):
+    data = STRUCTURES[name][1]
+    structure, other = (
+        build(name, entropy=Seeded(1), data=given)
+        for given in (data, tuple(np.abs(0.9 - given) for given in data))
+    )
+    files = [file.to_bytes(each) for each in (structure, other)]
+    for given in data:
+        for each in (given[:4], given.astype(np.float32)[:4], np.sort(given, axis=0)[:4]):
+            assert each.tobytes() not in files[0]
+    assert len(files[0]) == len(files[1])
+    # The same noise on other rows: only what carries noise differs, and the receipt's name.
+    (settings, tensors), (others, changed) = map(contents, files)
+    assert settings["receipt"].pop("id") != others["receipt"].pop("id")
+    assert settings == others
+    assert tensors.keys() <= {"nodes", "totals"}
+    assert all(np.any(tensors[key] != changed[key]) for key in tensors)
+    exact = contents(file.to_bytes(build(name, entropy=Silent())))[1]
+    assert all(np.mean(tensors[key] == exact[key]) < 0.01 for key in tensors)
+
+
+def test_a_file_that_was_altered_or_cut_short_is_refused(name, tmp_path):
+    path = tmp_path / "structure.safetensors"
+    build(name).save(path)
+    whole = path.read_bytes()
+    spots = [0, 9, len(whole) // 2, len(whole) - 1]
+    broken = [whole[:at] for at in spots]
+    broken += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in spots]
+    for data in broken:
+        path.write_bytes(data)
+        for load in (paper.load, discreet.load):
+            with pytest.raises(CorruptRelease, match=r"structure\.safetensors: Expected"):
+                load(path)
+
+
+def mechanisms_in(settings):
+    """Every mechanism that a file names: of nodes, of totals, and in the receipt."""
+    own = [
+        settings["settings"][key]
+        for key in ("noise", "totals_noise")
+        if key in settings["settings"]
+    ]
+    return [each["mechanism"] for each in (*own, *settings["receipt"]["mechanisms"])]
+
+
+def times_less_noise(factor):
+    def change(settings, tensors):
+        for mechanism in mechanisms_in(settings):
+            powers = {"sigma": -1, "scale": -1, "epsilon": 1}
+            mechanism.update(
+                {
+                    key: mechanism[key] * factor**power
+                    for key, power in powers.items()
+                    if key in mechanism
+                }
+            )
+
+    return change
+
+
+def claims(**fields):
+    return lambda settings, tensors: settings["guarantee"].update(fields)
+
+
+def receipt_says(**fields):
+    return lambda settings, tensors: settings["receipt"].update(fields)
+
+
+def fewer_nodes_in_the_receipt(settings, tensors):
+    settings["receipt"]["mechanisms"][0]["count"] -= 1
+
+
+def other_noise_in_the_receipt(settings, tensors):
+    settings["receipt"]["mechanisms"][0]["mechanism"]["sensitivity"] *= 2
+
+
+def a_finer_lattice(settings, tensors):
+    settings["settings"]["noise"]["unit"] *= 2
+
+
+def narrow_nodes(settings, tensors):
+    tensors["nodes"] = tensors["nodes"].astype(np.int32)
+
+
+def missing_nodes(settings, tensors):
+    tensors["nodes"] = tensors["nodes"][:, :-1]
+
+
+def no_nodes(settings, tensors):
+    del tensors["nodes"]
+
+
+def another_class(settings, tensors):
+    kinds = ["DPTreeBoosted", "DPTreeHighDimAdaptive", "DPCrossAttention"]
+    settings["class"] = next(kind for kind in kinds if kind != settings["class"])
+
+
+def test_wrong_claims_are_refused(name):
+    """Although the checksum is right: whoever can change a file can write that, too."""
+    structure = build(name)
+    data, tightly = file.to_bytes(structure), structure.tight_guarantee.epsilon
+    assert unlike(file.from_bytes(resealed(data, claims())), structure) == set()
+    much = 30 * structure.guarantee.epsilon / tightly
+    wrong = [
+        claims(epsilon=0.9 * tightly),
+        claims(delta=0.0),
+        claims(delta=structure._total_delta * 1.01),
+        claims(neighbours="add_remove"),
+        claims(unit="record"),
+        claims(scope="all\nof it"),
+        claims(scope="NOT PRIVATE: nothing"),
+        times_less_noise(much),
+        receipt_says(private=False),
+        receipt_says(unit="record"),
+        fewer_nodes_in_the_receipt,
+        other_noise_in_the_receipt,
+        a_finer_lattice,
+        narrow_nodes,
+        missing_nodes,
+        no_nodes,
+        another_class,
+        lambda settings, tensors: settings.update(total_delta=1.0),
+        lambda settings, tensors: settings["settings"].update(accounting="none"),
+        lambda settings, tensors: settings["settings"].update(upper=float("inf")),
+        lambda settings, tensors: settings.pop("settings"),
+    ]
+    for change in wrong:
+        with pytest.raises(CorruptRelease):
+            file.from_bytes(resealed(data, change))
+
+
+def test_a_file_with_noise_for_tests_says_so(name, tmp_path):
+    structure, path = build(name, entropy=Seeded(3)), tmp_path / "structure.safetensors"
+    structure.save(path)
+    for load in (paper.load, discreet.load):
+        with pytest.warns(NotPrivateWarning, match=r"structure\.safetensors is NOT PRIVATE"):
+            again = load(path)
+        assert not again.private
+        for text in (repr(again), str(again.card), str(again.guarantee)):
+            assert "NOT PRIVATE" in text
+    for lie in (
+        receipt_says(private=True),
+        claims(scope="the structure and all its answers"),
+        receipt_says(source="SystemEntropy()"),
+    ):
+        with pytest.raises(CorruptRelease):
+            file.from_bytes(resealed(path.read_bytes(), lie))
+
+
+def test_only_the_structures_themselves_are_saved(name, tmp_path):
+    """A subclass may hold anything; whoever loaded its file would get the class that it was."""
+    kind, given, options, _ = STRUCTURES[name]
+    own = type(kind.__name__, (kind,), {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        made = own(*given, **options)
+    with pytest.raises(InvalidInput, match="structure="):
+        made.save(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
