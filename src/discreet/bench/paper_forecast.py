@@ -17,8 +17,6 @@ from discreet.bench.paper_methods import LARGEST, PAPER, TIGHT, direct_change, i
 from discreet.bench.paper_noise import Design
 from discreet.bench.paper_task import Setting, Task, task_of
 from discreet.kernels import Taylor
-from discreet.paper import oracle
-from discreet.paper.softmax_forest import softmax_net
 from discreet.paper.structure import Budget
 
 _DRAWS = 200
@@ -61,7 +59,7 @@ def forecast_trees(setting: Setting, name: str) -> float:
         design = design.as_built()
         c = {PAPER: 0.1, LARGEST: paper_noise.largest_c(design)}[name]
         node, totals = paper_noise.paper_variance(design, c), paper_noise.totals_variance(design)
-    at = softmax_net(setting.dim, setting.upper, setting.eps_s).snap(task.queries)
+    at = design.net.snap(task.queries)
     variances = paper_noise.query_variances(design, at, node=node, totals=totals)
     spreads = (np.sqrt(variances[0]), np.sqrt(variances[1]))
     sums = _polynomial_sums(design.kernel, task, at, setting.bound)
@@ -70,10 +68,10 @@ def forecast_trees(setting: Setting, name: str) -> float:
 
 def without_noise(setting: Setting) -> float:
     """Return the relative error that trees have without any noise: kernel and snapping."""
-    task, kernel = _sample(setting), design_of(setting).kernel
-    at = softmax_net(setting.dim, setting.upper, setting.eps_s).snap(task.queries)
+    task, design = _sample(setting), design_of(setting)
+    at = design.net.snap(task.queries)
     none = np.zeros(len(at))
-    sums = _polynomial_sums(kernel, task, at, setting.bound)
+    sums = _polynomial_sums(design.kernel, task, at, setting.bound)
     return _relative_error(setting, task, _Sums(*sums, (none, none)))
 
 
@@ -92,7 +90,7 @@ def forecast_items(setting: Setting) -> float:
     task = _sample(setting)
     change = math.sqrt(len(task.queries)) * item_change(setting) / setting.bound
     spread = np.full(len(task.queries), math.sqrt(setting.rows) * _sigma(setting, change))
-    numerator, denominator = oracle.attention_sums(task.queries, task.keys, task.values)
+    numerator, denominator = task.sums
     sums = _Sums(numerator[:, 0] / setting.bound, denominator, (spread, spread))
     return _relative_error(setting, task, sums)
 

@@ -21,7 +21,6 @@ from discreet.accounting import gaussian_sigma
 from discreet.bench.paper_task import Setting, Task
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
-from discreet.paper import oracle
 from discreet.testing import Seeded
 
 Method = Callable[[Setting, Task, int], Floats]
@@ -48,7 +47,7 @@ def items(setting: Setting, task: Task, seed: int) -> Floats:
     """
     change = math.sqrt(len(task.queries)) * item_change(setting)
     scale = math.sqrt(setting.rows)
-    numerator, denominator = oracle.attention_sums(task.queries, task.keys, task.values)
+    numerator, denominator = task.sums
     noise = scale * _gaussian(setting, change, (len(task.queries), setting.columns + 1), seed)
     return _attention(
         setting, numerator + noise[:, :-1], denominator + noise[:, -1] / setting.bound

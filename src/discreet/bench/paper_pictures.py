@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
@@ -64,8 +65,13 @@ def y_by_ratios(axis: Axes) -> None:
     low, high = axis.get_ylim()
     subs = (1.0, 2.0, 5.0) if high < 300 * low else (1.0,)
     axis.yaxis.set_major_locator(LogLocator(subs=subs, numticks=12))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y)))
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    plain_ticks(axis.yaxis)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis in plain numbers."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def plain(value: float) -> str:

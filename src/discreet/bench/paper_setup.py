@@ -13,7 +13,8 @@ class Size:
 
     Attributes:
         quick: whether to leave out what takes long.
-        builds: of a large structure, at each point; of a small one three times as many.
+        builds: of each structure, where the number is not by its size.
+        draws: of noise for each method and point; at least one build is done.
         base_rows: n of the base setting.
         most_nodes: structures with more are computed and not built.
         largest_power: of the number of rows, where laws and times are measured.
@@ -22,6 +23,7 @@ class Size:
 
     quick: bool
     builds: int
+    draws: int
     base_rows: int
     most_nodes: int
     largest_power: int
@@ -30,15 +32,17 @@ class Size:
 
 FULL = Size(
     quick=False,
-    builds=2,
+    builds=4,
+    draws=12 * 10**6,
     base_rows=16384,
     most_nodes=7 * 10**6,
-    largest_power=17,
+    largest_power=16,
     crossing_powers=(16, 17, 18),
 )
 QUICK = Size(
     quick=True,
-    builds=1,
+    builds=2,
+    draws=10**6,
     base_rows=4096,
     most_nodes=10**6,
     largest_power=13,

@@ -9,7 +9,7 @@ corners reach that, so no task has a larger spread of its exact answers.
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -73,14 +73,20 @@ class Task:
     Attributes:
         keys: shape (n, d), in [0, R].
         values: shape (n, d_v), R_w or -R_w.
-        queries: shape (m, d), none of which was used to choose anything.
-        truth: exact attention, shape (m, d_v).
+        queries: shape (m, d), fresh: no method has seen them.
+        sums: exact AV, shape (m, d_v), and D, shape (m,).
     """
 
     keys: Floats
     values: Floats
     queries: Floats
-    truth: Floats
+    sums: tuple[Floats, Floats]
+
+    @cached_property
+    def truth(self) -> Floats:
+        """Exact attention, shape (m, d_v)."""
+        numerator, denominator = self.sums
+        return numerator / denominator[:, None]
 
     @property
     def spread(self) -> float:
@@ -107,7 +113,7 @@ def task(rows: int, dim: int, columns: int, upper: float, bound: float) -> Task:
     asked = spread(QUERIES, dim, start=0.5)
     queries = _near_corners(asked, np.arange(QUERIES) % 2 == 0, upper)
     values = bound * signs
-    return Task(keys, values, queries, oracle.attention(queries, keys, values))
+    return Task(keys, values, queries, oracle.attention_sums(queries, keys, values))
 
 
 def task_of(setting: Setting) -> Task:

@@ -24,13 +24,15 @@ def _cell(value: object) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number in plain digits where they are few: 0.0123, 1.5, 1456, 2.69e6."""
+    """Return a number in plain digits where they are few: 0.0123, 1.50, 1456, 2.69e6; – for none."""
     if value == 0:
         return "0"
+    if math.isnan(value):
+        return "–"
     if not math.isfinite(value):
         return "∞" if value > 0 else "-∞"
     size = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
-    if -4 <= size < 5:
+    if -4 <= size < 4:
         return f"{value:.{max(digits - 1 - size, 0)}f}"
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     return f"{mantissa}e{int(exponent)}"
@@ -44,6 +46,13 @@ def times(value: float) -> str:
 def power_of_two(power: int) -> str:
     """Return 2^17 ≈ 1.3e5."""
     return f"2^{power} ≈ {2.0**power:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def setting(value: float) -> str:
+    """Return the value of a parameter: 16384, 2^20, 0.25, 1e-6."""
+    if value >= 2**17 and float(value).is_integer() and int(value).bit_count() == 1:
+        return f"2^{int(value).bit_length() - 1}"
+    return f"{value:g}".replace("e-0", "e-")
 
 
 def listed(items: Sequence[str]) -> str:
