@@ -1,19 +1,31 @@
 """Where the paper's noise goes: the factor between its accounting and a tight one, in parts."""
 
 import math
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from discreet import paper
 from discreet.bench import paper_noise
+from discreet.bench.paper_methods import quietly
 from discreet.bench.paper_noise import Design, worst_noise
-from discreet.bench.paper_pictures import AMBER, BLUE, GREEN, INK, ORANGE, PURPLE, panels, plain_ticks, save, titled
+from discreet.bench.paper_pictures import (
+    AMBER,
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    panels,
+    plain_ticks,
+    save,
+    titled,
+)
 from discreet.bench.paper_task import rows_and_weights
-from discreet.bench.paper_words import claim, number, table, times
+from discreet.bench.paper_words import claim, listed, number, paragraph, table, times
 from discreet.errors import DiscreetError
 from discreet.paper.node import Noise
 from discreet.testing import Silent
@@ -42,6 +54,7 @@ class Parts:
         noise: standard deviation of one copy's denominator at the worst query, after each step.
         gaussian: the same with Gaussian noise, tightly accounted.
         constants: the c of the first three steps.
+        at_three: the noise with c = 3 and everything else as in the paper.
         bounds: error bounds of the denominator for all queries together (99%), paper's and tight.
     """
 
@@ -51,6 +64,7 @@ class Parts:
     noise: tuple[float, ...]
     gaussian: float
     constants: tuple[float, ...]
+    at_three: float
     bounds: tuple[float, float]
 
     @property
@@ -70,46 +84,51 @@ def constant_page(out: Path, *, quick: bool = False) -> list[str]:
     _picture(found, out / "paper-constant.png")
     at = max(found, key=lambda each: (each.rows, -each.dim))
     by_c = at.factors[0] * at.factors[1]
-    rest = at.whole / by_c
     gaussian = [each.gaussian / each.noise[-1] for each in found]
     return [
         "## The constant c, and where the noise goes",
         "",
-        claim(
-            all(each.factors[0] * each.factors[1] > max(each.factors[2:]) for each in found),
-            f"**No part of the paper's noise is larger than that of its constant c.** At n = {at.rows}, d = {at.dim} the paper's "
-            f"accounting has {times(at.whole)} the noise of a tight account of the same trees: {times(by_c)} by c = 0.1, where the "
-            f"theorems allow c = {number(at.constants[2])}, and {times(rest)} by all the rest.",
+        *paragraph(
+            claim(
+                all(each.factors[0] * each.factors[1] > max(each.factors[2:]) for each in found),
+                "**No part of the paper's noise is larger than that of its constant c.**",
+            ),
+            f"At n = {at.rows}, d = {at.dim} the paper's accounting has {times(at.whole)} the noise of a tight account of the "
+            f"same trees: {times(by_c)} by c = 0.1, where the theorems allow c = {number(at.constants[2])}, and "
+            f"{times(at.whole / by_c)} by all the rest. (With c = 3 it would be {times(at.at_three / at.noise[-1])} in whole.)",
         ),
-        "",
-        "Standard deviation of one copy's noise in the denominator at the worst query; R = R_w = 1, ε = 1, δ = δ' = 1e-6,",
-        "ε_s = 0.1, p_f = 0.01, d_v = d, whole vector, truncated Laplace. From left to right each step changes one",
-        "thing and keeps what the steps before have changed; their product is the factor in whole. Four of the columns of",
-        "noise (c = 0.1, largest c, one copy, tight) are checked against structures that were built; two are formulas.",
-        "",
+        *paragraph(
+            "Standard deviation of one copy's noise in the denominator at the worst query; R = R_w = 1, ε = 1, δ = δ' = 1e-6, "
+            "ε_s = 0.1, p_f = 0.01, d_v = d, whole vector, truncated Laplace. From left to right each step changes one thing "
+            "and keeps what the steps before have changed; the product of what they take off is the factor in whole. Four of "
+            "the columns of noise (c = 0.1, largest c, one copy, tight) are checked against structures that were built; the "
+            "other two are formulas."
+        ),
         *_noise_table(found),
         *_factor_table(found),
         "![the factor between the paper's noise and the tight one, in parts](paper-constant.png)",
         "",
         "- *c to its third*: Algorithm 3 gives the feature trees a third of ε, of which c = 0.1 spends little.",
-        "- *idle third*: another third of ε is meant for P_wx, which is post-processing; `c=\"largest\"` spends it.",
+        '- *idle third*: another third of ε is meant for P_wx, which is post-processing; `c="largest"` spends it.',
         "- *copies*: a median of l copies needs a budget of 1/l each; one copy and a union bound do not.",
         "- *split*: a third of δ and half of δ' are idle, and the trees for s_w get a third of ε, however many features",
         "  there are; here all trees of a structure are alike and all is spent.",
-        "- *composition*: the theorems add up the ε of levels and moments and of structures; the privacy loss",
-        "  distribution composes all nodes at once.",
+        "- *composition*: the theorems add up the ε of levels, moments and structures; the privacy loss distribution",
+        "  composes all nodes at once.",
         "",
-        "Error bounds for all queries together (99%), the median included: "
-        + "; ".join(
-            f"n = {each.rows}, d = {each.dim}: {number(each.bounds[0])} (paper) and {number(each.bounds[1])} (tight)"
-            for each in found
-        )
-        + ".",
-        "",
-        "With Gaussian noise under the same tight account the noise is "
-        + ", ".join(f"{ratio:.2f}" for ratio in gaussian)
-        + " times that of truncated Laplace in these settings.",
-        "",
+        *paragraph(
+            "Error bounds of the denominator for all queries together (99%), the median included:",
+            "; ".join(
+                f"n = {each.rows}, d = {each.dim}: {number(each.bounds[0])} (paper) and {number(each.bounds[1])} (tight)"
+                for each in found
+            )
+            + ".",
+        ),
+        *paragraph(
+            "With Gaussian noise under the same tight account the noise is "
+            + listed([f"{ratio:.2f}" for ratio in gaussian])
+            + " times that of truncated Laplace in these settings."
+        ),
     ]
 
 
@@ -146,6 +165,7 @@ def parts_of(rows: int, dim: int) -> Parts:
         noise,
         worst_noise(one, paper_noise.tight_variance(one, Noise.GAUSSIAN)),
         (0.1, third, largest, alone),
+        worst_noise(design, paper_noise.paper_variance(design, 3.0)),
         (built[0].sums_error_bound(0.99)[1], built[5].sums_error_bound(0.99)[1]),
     )
 
@@ -160,11 +180,10 @@ def _check(structure: paper.DPCrossAttention, design: Design, node: float) -> No
         raise DiscreetError(f"The variance by formula, {formula}, is not a structure's, {real}.")
 
 
-def _built(design: Design, **options: object) -> paper.DPCrossAttention:
+def _built(design: Design, **options: Any) -> paper.DPCrossAttention:  # noqa: ANN401
     """Return a structure of this design over some rows; its noise does not depend on them."""
     keys, values = rows_and_weights(2**design.levels, design.dim, design.structures - 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with quietly():
         return paper.DPCrossAttention(
             keys,
             values,
@@ -181,7 +200,17 @@ def _built(design: Design, **options: object) -> paper.DPCrossAttention:
 
 
 def _noise_table(found: Sequence[Parts]) -> list[str]:
-    head = ["n", "d", "l", "c = 0.1", "c of its third", "c = largest", "one copy", "all spent", "tight"]
+    head = [
+        "n",
+        "d",
+        "l",
+        "c = 0.1",
+        "c of its third",
+        "c = largest",
+        "one copy",
+        "all spent",
+        "tight",
+    ]
     rows = []
     for each in found:
         cells = [number(value) for value in each.noise]
@@ -196,7 +225,12 @@ def _factor_table(found: Sequence[Parts]) -> list[str]:
     return table(
         head,
         [
-            [str(each.rows), str(each.dim), *(times(f) for f in each.factors), f"**{times(each.whole)}**"]
+            [
+                str(each.rows),
+                str(each.dim),
+                *(times(f) for f in each.factors),
+                f"**{times(each.whole)}**",
+            ]
             for each in found
         ],
     )
@@ -218,17 +252,37 @@ def _picture(found: Sequence[Parts], path: Path) -> None:
             )
             if factor > 1.35:
                 middle = start * math.sqrt(factor)
-                axis.text(middle, place, times(factor), ha="center", va="center", color="white", fontsize=9, weight="bold")
+                axis.text(
+                    middle,
+                    place,
+                    times(factor),
+                    ha="center",
+                    va="center",
+                    color="white",
+                    fontsize=9,
+                    weight="bold",
+                )
             start *= factor
-        axis.text(start * 1.06, place, times(each.whole), ha="left", va="center", color=INK, fontsize=10)
+        axis.text(
+            start * 1.06, place, times(each.whole), ha="left", va="center", color=INK, fontsize=10
+        )
     axis.set_xscale("log")
     plain_ticks(axis.xaxis)
     axis.set_xlim(1, 2.6 * max(each.whole for each in found))
     axis.set_yticks(range(len(found)), [f"n = {each.rows}, d = {each.dim}" for each in found])
     axis.invert_yaxis()
     axis.grid(visible=False, axis="y")
-    titled(axis, "The paper's noise over that of a tight account, in parts", "times the noise of the tight account")
+    titled(
+        axis,
+        "The paper's noise over that of a tight account, in parts",
+        "times the noise of the tight account",
+    )
     figure.legend(
-        *axis.get_legend_handles_labels(), loc="outside lower left", fontsize=9, frameon=False, labelcolor=INK, ncols=2
+        *axis.get_legend_handles_labels(),
+        loc="outside lower left",
+        fontsize=9,
+        frameon=False,
+        labelcolor=INK,
+        ncols=2,
     )
     save(figure, path)

@@ -16,7 +16,7 @@ from discreet.bench.paper_laws import attention
 from discreet.bench.paper_pictures import BLUE, INK, by_ratios, legend_below, panels, save, titled
 from discreet.bench.paper_setup import Size, slope, timed
 from discreet.bench.paper_task import rows_and_weights
-from discreet.bench.paper_words import claim, table
+from discreet.bench.paper_words import claim, paragraph, table
 from discreet.bench.points import spread
 from discreet.errors import DiscreetError
 from discreet.noise import Entropy
@@ -39,12 +39,14 @@ def times_page(out: Path, size: Size) -> list[str]:
     return [
         "## Time",
         "",
-        claim(
-            growth < rows[-1] / rows[0] / 4,
-            f"**Build time grows as n (slope {slope(upper, builds[-len(upper) :]):.2f} from n = {upper[0]} on; the theorem: 1), query time hardly "
-            f"at all**: {growth:.2f} times as long at n = {rows[-1]} as at n = {rows[0]}, where log n, the theorem's, grows {logarithm:.2f} times (caches add to it).",
+        *paragraph(
+            claim(
+                growth < rows[-1] / rows[0] / 4,
+                f"**Build time grows as n (slope {slope(upper, builds[-len(upper) :]):.2f} from n = {upper[0]} on; the theorem: 1), query "
+                f"time hardly at all**: {growth:.2f} times as long at n = {rows[-1]} as at n = {rows[0]}, where log n, the theorem's, grows "
+                f"{logarithm:.2f} times (caches add to it).",
+            )
         ),
-        "",
         "One entry of attention, one copy, d = 2, ε_s = 0.1; 500 queries. Ratios within one run.",
         "",
         "![build and query time against n](paper-times.png)",
@@ -61,7 +63,9 @@ def _times_picture(rows: list[int], builds: list[float], answers: list[float], p
         axis.plot(rows, np.array(took) / took[0], "o-", color=BLUE, label="measured")
         axis.plot(rows, law, ":", color=INK, label="the theorem's growth")
         by_ratios(axis, rows[::2])
-        titled(axis, f"{'build' if name == 'n' else 'query'} time, relative; dotted: {name}", "rows n")
+        titled(
+            axis, f"{'build' if name == 'n' else 'query'} time, relative; dotted: {name}", "rows n"
+        )
     axes[1].set_ylim(0.5, 8)
     legend_below(figure, axes[0], 2)
     save(figure, path)
@@ -116,16 +120,17 @@ def speed_page() -> list[str]:
     return [
         "## Speed and memory",
         "",
-        claim(
-            slow > 5 * fast,
-            f"**All trees at once are {slow / fast:.0f} times as fast as plain loops over Algorithms 2, 3, 4 and 5**, which give the same "
-            f"numbers; with noise, drawing it is {alone / noisy:.0%} of the time.",
+        *paragraph(
+            claim(
+                slow > 5 * fast,
+                f"**All trees at once are {slow / fast:.0f} times as fast as plain loops over Algorithms 2, 3, 4 and 5**, which give the "
+                f"same numbers; with noise, drawing it is {min(alone / noisy, 1):.0%} of the time.",
+            )
         ),
-        "",
-        f"One DPTreeSoftmax, n = 4096, d = 4, r = {structure.kernel.features}, built and asked 100 queries, without noise and with it "
-        "(`discreet.bench.paper_loops` has the",
-        "loops). DPCrossAttention at n = 1024, d = d_v = 4, ε_s = 0.1, p_f = 0.01:",
-        "",
+        *paragraph(
+            f"One DPTreeSoftmax, n = 4096, d = 4, r = {structure.kernel.features}, built and asked 100 queries, without noise and with "
+            "it (`discreet.bench.paper_loops` has the loops). DPCrossAttention at n = 1024, d = d_v = 4, ε_s = 0.1, p_f = 0.01:"
+        ),
         *table(
             ["state", "peak of the whole process that builds it"],
             [[f"{nbytes / 2**20:.0f} MiB", f"{memory / 2**20:.0f} MiB"]],

@@ -55,11 +55,22 @@ def data_sets(*, every: int = 1) -> list[Data]:
         _counted(
             "breast cancer",
             "mean radius in [0, 30] and mean texture in [0, 40] of cell nuclei",
-            np.concatenate([_scaled(cancer.data[:, k : k + 1], 0, most) for k, most in ((0, 30), (1, 40))], axis=1),
+            np.concatenate(
+                [_scaled(cancer.data[:, k : k + 1], 0, most) for k, most in ((0, 30), (1, 40))],
+                axis=1,
+            ),
         ),
-        _counted("digits", "ink of an image, a share of its 64 pixels", _scaled(digits.data.sum(axis=1)[:, None], 0, 1024)),
+        _counted(
+            "digits",
+            "ink of an image, a share of its 64 pixels",
+            _scaled(digits.data.sum(axis=1)[:, None], 0, 1024),
+        ),
         _counted(HILLS, f"elevation in [0, {METRES:.0f}] metres", hills[:, None]),
-        _counted(f"{HILLS}, 2-d", "the same, and how far north, a share of the map", np.stack([hills, places], axis=1)),
+        _counted(
+            f"{HILLS}, 2-d",
+            "the same, and how far north, a share of the map",
+            np.stack([hills, places], axis=1),
+        ),
     ]
 
 
@@ -67,7 +78,8 @@ def elevations() -> tuple[Floats, Floats]:
     """Return the elevations of a map that comes with matplotlib, in metres, and how far north."""
     from matplotlib import cbook
 
-    with cbook.get_sample_data("jacksboro_fault_dem.npz") as file:
+    path = cbook.get_sample_data("jacksboro_fault_dem.npz", asfileobj=False)
+    with np.load(str(path)) as file:
         heights = np.asarray(file["elevation"], dtype=np.float64)
     north = np.linspace(1, 0, heights.shape[0])
     return heights.reshape(-1), np.repeat(north, heights.shape[1])
@@ -79,4 +91,3 @@ def _scaled(values: Floats, low: float, high: float) -> Floats:
 
 def _counted(name: str, about: str, points: Floats) -> Data:
     return Data(name, f"{about}, weight 1", points, np.ones(len(points)))
-

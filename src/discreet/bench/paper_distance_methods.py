@@ -15,19 +15,13 @@ import numpy as np
 
 from discreet import paper
 from discreet._typing import Floats
-from discreet.accounting import gaussian_sigma
+from discreet.bench.paper_setup import sigma
 from discreet.paper import oracle
 from discreet.testing import Seeded
 
 # Cosines of a series: so many that what is left out does not show.
 _TERMS = 512
 _WAVES = np.arange(1, _TERMS) * math.pi
-
-
-@cache
-def sigma(epsilon: float, delta: float) -> float:
-    """Return the Gaussian mechanism's σ for a change of one."""
-    return gaussian_sigma(epsilon=epsilon, delta=delta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +65,14 @@ class Distances:
 
     @property
     def dim(self) -> int:
-        """d."""
-        return self.points.shape[1]
+        """How many coordinates there are."""
+        return int(self.points.shape[1])
 
     def gaussian(self, change: float, shape: int | tuple[int, ...], seed: int) -> Floats:
         """Return Gaussian noise for a replaced row that changes what is released by so much."""
-        return np.random.default_rng(seed).normal(0, change * sigma(self.epsilon, self.delta), shape)
+        return np.random.default_rng(seed).normal(
+            0, change * sigma(self.epsilon, self.delta), shape
+        )
 
 
 Method = Callable[[Distances, int], Floats]
@@ -86,13 +82,19 @@ def trees(**options: Any) -> Method:  # noqa: ANN401
     """Return a method that asks DPTreeDistance (d = 1) or DPTreeHighDim, with these options."""
 
     def ask(data: Distances, seed: int) -> Floats:
-        return tree(data, seed, **options).query(data.queries[:, 0] if data.dim == 1 else data.queries)
+        return tree(data, seed, **options).query(
+            data.queries[:, 0] if data.dim == 1 else data.queries
+        )
 
     return ask
 
 
 def tree(
-    data: Distances, seed: int, *, c: float | str = "largest", **options: Any  # noqa: ANN401
+    data: Distances,
+    seed: int,
+    *,
+    c: float | str = "largest",
+    **options: Any,  # noqa: ANN401
 ) -> paper.DPTreeDistance | paper.DPTreeHighDim:
     """Return the paper's structure; c counts where there are coordinates to compose."""
     settings = {
@@ -104,9 +106,7 @@ def tree(
         **options,
     }
     if data.dim == 1:
-        return paper.DPTreeDistance(
-            data.points[:, 0], data.weights, delta=data.delta, **settings
-        )
+        return paper.DPTreeDistance(data.points[:, 0], data.weights, delta=data.delta, **settings)
     half = data.delta / 2
     return paper.DPTreeHighDim(
         data.points, data.weights, delta=half, delta_prime=half, c=c, **settings
@@ -127,7 +127,9 @@ def histogram(cells: int) -> Method:
         answers = np.zeros(len(data.queries))
         for j in range(data.dim):
             sums = np.bincount(own[:, j], data.weights, cells) + noise[j]
-            answers += np.abs(data.queries[:, j, None] - middles) ** data.power @ sums
+            for at in range(0, len(answers), 10):  # bounds the memory of one step
+                apart = np.abs(data.queries[at : at + 10, j, None] - middles)
+                answers[at : at + 10] += (apart if data.power == 1 else apart**data.power) @ sums
         return answers
 
     return ask

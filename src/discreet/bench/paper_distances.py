@@ -26,11 +26,16 @@ from discreet.bench.paper_pictures import (
     titled,
 )
 from discreet.bench.paper_setup import Size
-from discreet.bench.paper_words import claim, number, table
+from discreet.bench.paper_words import claim, number, paragraph, table
 from discreet.bench.points import spread
 
 _QUERIES = 100
-PAPER, LARGEST, TIGHT, CONSISTENT = "trees, c = 0.1", "trees, largest c", "trees, tight", "trees, consistent"
+PAPER, LARGEST, TIGHT, CONSISTENT = (
+    "trees, c = 0.1",
+    "trees, largest c",
+    "trees, tight",
+    "trees, consistent",
+)
 _TREES = (PAPER, LARGEST, TIGHT, CONSISTENT)
 _MANY_ROWS = 50_000
 COARSE, FINE = "histogram, 64 cells", "histogram, n cells"
@@ -87,7 +92,9 @@ def distances_page(out: Path, size: Size) -> list[str]:
     """Compare all methods against p, and on real data."""
     rows = size.base_rows // 4
     by_power = {
-        p: measured(Distances(spread(rows, 2) ** 2, np.ones(rows), spread(_QUERIES, 2, start=0.5), p), size)
+        p: measured(
+            Distances(spread(rows, 2) ** 2, np.ones(rows), spread(_QUERIES, 2, start=0.5), p), size
+        )
         for p in ((1, 2) if size.quick else (1, 2, 3, 4))
     }
     sets = data_sets(every=32 if size.quick else 1)
@@ -98,30 +105,36 @@ def distances_page(out: Path, size: Size) -> list[str]:
         "## Distance sums, on real data too",
         "",
         *_takeaway(hills, sets[0], real),
-        "",
-        "Root mean square error of Σ w·‖y - x‖_p^p over "
-        f"{_QUERIES} queries spread over the whole box, in units of the best constant's",
-        "(the standard deviation of the exact answers). ε = 1, δ = 1e-6 in total for every method (DPTreeHighDim: δ = δ' = 5e-7), one",
-        "row is replaced, weights in [-1, 1] are private as well. d = 1: DPTreeDistance, which has no c; d = 2: DPTreeHighDim.",
-        "Beside the trees: a histogram with Gaussian noise, read at the middles of its cells; the moments Σ w·x^q for even p;",
-        f"cosine sums; and Gaussian noise on the answers of all {_QUERIES} queries, after which no more can be asked.",
-        "",
-        "*Cosine sums*: on [-1, 1] |t|^p = Σ c_k·cos(kπt), so that Σ w·cos(kπx) and Σ w·sin(kπx), weighed by √|c_k|, are all that a",
-        claim(
-            all(abs(np.abs(methods.cosine_series(p)).sum() - 1) < 0.01 for p in range(1, 5)),
-            "query needs. Rows and queries have norm √(d·Σ|c_k|), and Σ|c_k| = 1 for p from 1 to 4: the noise is 2σ·d, the price of one "
-            "single worst-case query, at any n and for any number of queries. No factorisation does better (γ₂ is at least the "
-            "largest entry).",
+        *paragraph(
+            f"Root mean square error of Σ w·‖y - x‖_p^p over {_QUERIES} queries spread over the whole box, in units of the best "
+            "constant's (the standard deviation of the exact answers). ε = 1, δ = 1e-6 in total for every method (DPTreeHighDim: "
+            "δ = δ' = 5e-7), one row is replaced, weights in [-1, 1] are private as well. d = 1: DPTreeDistance, which has no c; "
+            "d = 2: DPTreeHighDim. Beside the trees: a histogram with Gaussian noise, read at the middles of its cells; the moments "
+            f"Σ w·x^q for even p; cosine sums; and Gaussian noise on the answers of all {_QUERIES} queries, after which no more can be "
+            "asked."
         ),
-        "",
-        f"**Against p** (n = {rows}, d = 2, points made up: squares of evenly spread ones, weight 1):",
-        "",
+        *paragraph(
+            "*Cosine sums*: on [-1, 1] |t|^p = Σ c_k·cos(kπt), so that Σ w·cos(kπx) and Σ w·sin(kπx), weighed by √|c_k|, are all that "
+            "a query needs.",
+            claim(
+                all(abs(np.abs(methods.cosine_series(p)).sum() - 1) < 0.01 for p in range(1, 5)),
+                "Rows and queries have norm √(d·Σ|c_k|), and Σ|c_k| = 1 for p from 1 to 4: the noise is 2σ·d, the price of one single "
+                "worst-case query, at any n and for any number of queries. No factorisation does better over the whole box (γ₂ is at "
+                "least the largest entry).",
+            ),
+        ),
+        *paragraph(
+            f"**Against p** (n = {rows}, d = 2, points made up: squares of evenly spread ones, weight 1):"
+        ),
         *_table("p", {str(p): found for p, found in by_power.items()}),
-        "**On data**: " + "; ".join(f"*{each.name}*: {each.about}" for each in sets) + ".",
-        "",
+        *paragraph(
+            "**On data**:", "; ".join(f"*{each.name}*: {each.about}" for each in sets) + "."
+        ),
         "![error of the mean distance, and relative errors on all data sets](paper-distances.png)",
         "",
-        *_table("data, n, d, p", {_label(each, p): real[each.name, p] for each in sets for p in (1, 2)}),
+        *_table(
+            "data, n, d, p", {_label(each, p): real[each.name, p] for each in sets for p in (1, 2)}
+        ),
     ]
 
 
@@ -135,11 +148,9 @@ def _label(data: Data, power: int) -> str:
     return f"{data.name}, {rows}, {dim}, {power}"
 
 
-def _takeaway(
-    large: Data, small: Data, real: dict[tuple[str, int], dict[str, float]]
-) -> list[str]:
+def _takeaway(large: Data, small: Data, real: dict[tuple[str, int], dict[str, float]]) -> list[str]:
     here, there = real[large.name, 1], real[small.name, 1]
-    return [
+    return paragraph(
         claim(
             here[LARGEST] < there[LARGEST]
             and all(
@@ -158,13 +169,16 @@ def _takeaway(
             f"Even noise on {_QUERIES} answers one by one is less than that of binary trees; but trees, histograms and sums answer any number "
             "of queries. Where trees win is ranges, not distances: see the next section.",
         ),
-    ]
+    )
 
 
 def _table(head: str, rows: dict[str, dict[str, float]]) -> list[str]:
     return table(
         [head, *LOOKS],
-        [[label, *(number(found.get(name, math.nan)) for name in LOOKS)] for label, found in rows.items()],
+        [
+            [label, *(number(found.get(name, math.nan)) for name in LOOKS)]
+            for label, found in rows.items()
+        ],
     )
 
 
@@ -184,12 +198,19 @@ def _picture(
         answers = mean * methods_for(data)[name](data, 1)
         left.plot(at, answers, linestyle="", marker=look.marker, color=look.colour, markersize=6)
     left.plot(at, mean * data.truth, color=INK, linewidth=1.2, zorder=1.5)
-    titled(left, f"one release of {len(hills.points)} elevations (line: exact)", "query y, metres", "mean distance to y, metres")
+    titled(
+        left,
+        f"one release of {len(hills.points)} elevations (line: exact)",
+        "query y, metres",
+        "mean distance to y, metres",
+    )
     labels = []
     for place, each in enumerate(sets):
         for name, value in real[each.name, 1].items():
             look = LOOKS[name]
-            right.plot([value], [place], linestyle="", marker=look.marker, color=look.colour, markersize=8)
+            right.plot(
+                [value], [place], linestyle="", marker=look.marker, color=look.colour, markersize=8
+            )
         rows, dim = each.points.shape
         labels.append(f"{each.name}\nn = {rows}, d = {dim}")
     for name, look in LOOKS.items():

@@ -40,7 +40,7 @@ from discreet.bench.paper_pictures import (
 )
 from discreet.bench.paper_setup import Size
 from discreet.bench.paper_task import QUERIES, Setting, task_of
-from discreet.bench.paper_words import claim, listed, number, power_of_two, table
+from discreet.bench.paper_words import claim, number, paragraph, power_of_two, table
 from discreet.bench.paper_words import setting as as_setting
 from discreet.paper.forest import all_depths, levels_for, node_count
 from discreet.paper.softmax_forest import MOMENTS
@@ -160,7 +160,7 @@ class Experiment:
 
 def builds_of(size: Size, setting: Setting, name: str) -> int:
     """Return how often a method is measured: as often as so many draws allow."""
-    most = 10 if name == MEMORY else 20 if name in TREES else 40
+    most = size.builds * (2 if name == MEMORY else 5 if name in TREES else 10)
     return max(1, min(most, size.draws // _nodes(setting, name)))
 
 
@@ -187,10 +187,8 @@ def error_page(out: Path, size: Size) -> list[str]:
         "## Error against the truth",
         "",
         *_takeaway(base),
-        "",
         *_words_of_task(experiment, base.setting),
         *_agreement(found, size),
-        "",
         "![relative error of every method against n, ε, R, R_w, ε_s, d, d_v and δ'](paper-error.png)",
         "",
         *[line for sweep, points in found for line in _sweep_table(sweep, points)],
@@ -199,45 +197,52 @@ def error_page(out: Path, size: Size) -> list[str]:
 
 
 def _takeaway(base: Point) -> list[str]:
-    paper, largest, tight = (base.error(name) for name in (PAPER, LARGEST, TIGHT))
-    direct, memory = base.error(DIRECT), base.error(MEMORY)
+    paper, largest, tight, direct, memory = (
+        base.error(name) for name in (PAPER, LARGEST, TIGHT, DIRECT, MEMORY)
+    )
     setting = base.setting
-    return [
+    return paragraph(
         claim(
             max(direct, memory) < min(tight, 1.0) and min(paper, largest) > 1,
             f"**At ε = {setting.epsilon:g} and n = {setting.rows} the paper's trees, at c = 0.1 and at the largest c, are worse than "
-            f"answering zero**: {number(paper)} and {number(largest)} times the error of the best constant. Tight accounting of "
-            f"the same trees has {number(tight)} times; the r sums Σ w·P(x) that a query needs, released directly, "
-            f"{number(direct)}; the memory {number(memory)}. All have the same (ε, δ) for the same neighbours.",
+            f"answering zero**: {number(paper)} and {number(largest)} times the error of the best constant. Tight accounting of the "
+            f"same trees has {number(tight)} times; the r sums Σ w·P(x) that a query needs, released directly, {number(direct)}; the "
+            f"memory {number(memory)}. All have the same (ε, δ) for the same neighbours.",
         )
-    ]
+    )
 
 
 def _words_of_task(experiment: Experiment, base: Setting) -> list[str]:
     size, task = experiment.size, task_of(base)
+    builds = "; ".join(
+        f"{name}: {builds_of(size, base, name)}" for name in (*TREES, MEMORY, DIRECT)
+    )
     return [
-        "*Task.* Rows lie near two opposite corners of [0, R]^d and their values, -R_w or R_w, say near which; queries lie",
-        "near the corners, too (`discreet.bench.paper_task`). Attention with logits ⟨q, k⟩/d is nearly flat, so the signal is",
-        "how much exact answers differ between queries: their standard deviation here is "
-        f"{number(task.spread)} at R = R_w = 1, and no",
-        f"task can have more than R_w·tanh(R²/4) = {number(base.largest_spread)}.",
-        "",
-        "*Error.* Root mean square of `query` (clamped: what a user gets) against exact attention over the same rows, for",
-        f"{QUERIES} fresh queries, in units of the best constant's error (that standard deviation): 1 is no better than a",
-        "constant, and zero is such a constant here.",
-        "",
-        f"*Base setting.* n = {base.rows}, d = {base.dim}, d_v = {base.columns}, R = {base.upper:g}, R_w = {base.bound:g}, "
-        f"ε = {base.epsilon:g}, δ = {base.delta:g}, δ' = {base.delta_prime:g}, ε_s = {base.eps_s:g}, p_f = {base.p_f:g};",
-        "one parameter changes at a time. Every method has ε and δ + δ' in total, one row is replaced, and the whole vector",
-        "is covered. Means over several builds, the more the smaller they are: at the base setting "
-        + "; ".join(f"{name}: {builds_of(size, base, name)}" for name in (*TREES, MEMORY, DIRECT))
-        + ".",
-        "",
-        "*Methods.* The noisy mean of V: Gaussian, sensitivity 2·R_w·√d_v/n. Noise on every item w·exp(⟨x, y⟩/d), as in the",
-        f"paper's Discussion: Gaussian for all {QUERIES} queries together, after which no more can be asked. Σ w·P(x): Gaussian,",
-        "sensitivity 2·‖P(R, ..., R)‖·R_w·√d_v for numerators and denominator together (`discreet.bench.paper_methods` has the",
-        "proofs). The memory: `discreet.build` with neighbours=\"replace\", key_norm = query_norm = R·√d, scale 1/d.",
-        "",
+        *paragraph(
+            "*Task.* Rows lie near two opposite corners of [0, R]^d and their values, -R_w or R_w, say near which; queries lie near "
+            "the corners, too (`discreet.bench.paper_task`). Attention with logits ⟨q, k⟩/d is nearly flat, so the signal is how "
+            f"much exact answers differ between queries: their standard deviation is {number(task.spread)} in the base setting, and "
+            f"no task can have more than R_w·tanh(R²/4) = {number(base.largest_spread)}."
+        ),
+        *paragraph(
+            "*Error.* Root mean square of `query` (clamped: what a user gets) against exact attention over the same rows, for "
+            f"{QUERIES} fresh queries, in units of the best constant's error (that standard deviation): 1 is no better than a "
+            "constant, and zero is such a constant here. The kernel's error is part of it; ε_s bounds it relative to the "
+            "denominator, not to the signal."
+        ),
+        *paragraph(
+            f"*Base setting.* n = {base.rows}, d = {base.dim}, d_v = {base.columns}, R = {base.upper:g}, R_w = {base.bound:g}, "
+            f"ε = {base.epsilon:g}, δ = {as_setting(base.delta)}, δ' = {as_setting(base.delta_prime)}, ε_s = {base.eps_s:g}, "
+            f"p_f = {base.p_f:g}; one parameter changes at a time. Every method has ε and δ + δ' in total, one row is replaced, and "
+            "the whole vector is covered. Means over several builds, the more the smaller they are; at the base setting "
+            f"{builds}."
+        ),
+        *paragraph(
+            "*Methods.* The noisy mean of V: Gaussian, sensitivity 2·R_w·√d_v/n. Noise on every item w·exp(⟨x, y⟩/d), as in the "
+            f"paper's Discussion: Gaussian for all {QUERIES} queries together, after which no more can be asked. Σ w·P(x): Gaussian, "
+            "sensitivity 2·‖P(R, ..., R)‖·R_w·√d_v for numerators and denominator together (`discreet.bench.paper_methods` has the "
+            'proofs). The memory: `discreet.build` with neighbours="replace", key_norm = query_norm = R·√d, scale 1/d.'
+        ),
     ]
 
 
@@ -252,27 +257,27 @@ def _agreement(found: Sequence[tuple[Sweep, list[Point]]], size: Size) -> list[s
     ]
     middle = math.sqrt(np.mean(np.square(ratios)))
     low, high = np.quantile(ratios, [0.1, 0.9])
-    return [
-        "*Computed and measured.* Errors of trees are computed from their exact variances (`discreet.bench.paper_forecast`; lines",
+    return paragraph(
+        "*Computed and measured.* Errors of trees are computed from their exact variances (`discreet.bench.paper_forecast`; lines "
         "in the picture), and where n or ε changes also measured on structures that were built, if they have at most "
-        f"{size.most_nodes / 10**6:.0f} million",
-        "nodes (in brackets; marks in the picture). "
-        + claim(
+        f"{size.most_nodes / 10**6:g} million nodes (in brackets; marks in the picture).",
+        claim(
             0.8 < middle < 1.25,
-            f"Over all {len(ratios)} cases in which there are both, measured is {middle:.2f} times computed in root mean square, and from "
-            f"{low:.2f} to {high:.2f} times in four of five (few builds, and the queries of one build share its noise).",
+            f"Over all {len(ratios)} cases in which there are both, measured is {middle:.2f} times computed in root mean square, and "
+            f"from {low:.2f} to {high:.2f} times in four of five (few builds, and the queries of one build share its noise).",
         ),
-    ]
+    )
 
 
 def _sweep_table(sweep: Sweep, points: Sequence[Point]) -> list[str]:
     rows = []
     for value, point in zip(sweep.values, points, strict=True):
         cells = [_cell(point, name) for name in METHODS]
-        rows.append([as_setting(value), number(task_spread(point.setting)), *cells, number(point.floor)])
+        rows.append(
+            [as_setting(value), number(task_spread(point.setting)), *cells, number(point.floor)]
+        )
     return [
-        _sentence(sweep, points),
-        "",
+        *paragraph(_sentence(sweep, points)),
         *table([sweep.letter, "signal", *METHODS, "trees without noise"], rows),
     ]
 
@@ -292,7 +297,9 @@ def _sentence(sweep: Sweep, points: Sequence[Point]) -> str:
 
 def _cell(point: Point, name: str) -> str:
     """Return the error, and for trees that were built what was measured in brackets."""
-    beside = f" [{number(point.measured[name])}]" if name in TREES and name in point.measured else ""
+    beside = (
+        f" [{number(point.measured[name])}]" if name in TREES and name in point.measured else ""
+    )
     return number(point.error(name)) + beside
 
 
@@ -311,17 +318,16 @@ def _needed(experiment: Experiment) -> list[str]:
     }
     powers = {name: _first_power(base, error) for name, error in forecasts.items()}
     parts = [f"{name}: {power_of_two(power)}" for name, power in powers.items()]
-    return [
-        "Rows from which the error is at most half of the best constant's, everything else as in the base setting (powers of",
-        f"two, computed): {listed(parts)}.",
+    return paragraph(
+        "Rows from which the error is at most half of the best constant's, everything else as in the base setting (powers of two, "
+        f"computed): {'; '.join(parts)}.",
         claim(
             powers[DIRECT] < powers[TIGHT] < powers[LARGEST] < powers[PAPER],
             f"c = 0.1 needs {2 ** (powers[PAPER] - powers[LARGEST])} times as many rows as the largest c, that one "
             f"{2 ** (powers[LARGEST] - powers[TIGHT])} times as many as tight accounting, and that one "
             f"{2 ** (powers[TIGHT] - powers[DIRECT])} times as many as the direct release.",
         ),
-        "",
-    ]
+    )
 
 
 def _first_power(base: Setting, error: Callable[[Setting], float]) -> int:
@@ -344,9 +350,18 @@ def _picture(found: Sequence[tuple[Sweep, list[Point]]], path: Path) -> None:
             line = [point.error(name) for point in points]
             marks = [point.measured.get(name, math.nan) for point in points]
             axis.plot(sweep.values, line, linestyle=look.line, color=look.colour, linewidth=1.4)
-            axis.plot(sweep.values, marks, linestyle="", marker=look.marker, color=look.colour, markersize=5)
+            axis.plot(
+                sweep.values,
+                marks,
+                linestyle="",
+                marker=look.marker,
+                color=look.colour,
+                markersize=5,
+            )
             # For the legend: both in one.
-            axis.plot([], [], linestyle=look.line, marker=look.marker, color=look.colour, label=name)
+            axis.plot(
+                [], [], linestyle=look.line, marker=look.marker, color=look.colour, label=name
+            )
         by_ratios(axis, sweep.values[::2] if len(sweep.values) > 5 else sweep.values)
         titled(axis, f"against {sweep.letter}", sweep.letter, "")
     for axis in axes[::4]:

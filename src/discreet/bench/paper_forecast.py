@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet._typing import Floats
-from discreet.accounting import gaussian_sigma
 from discreet.bench import paper_noise
 from discreet.bench.paper_methods import LARGEST, PAPER, TIGHT, direct_change, item_change
 from discreet.bench.paper_noise import Design
+from discreet.bench.paper_setup import sigma
 from discreet.bench.paper_task import Setting, Task, task_of
 from discreet.kernels import Taylor
 from discreet.paper.structure import Budget
@@ -78,8 +78,8 @@ def without_noise(setting: Setting) -> float:
 def forecast_direct(setting: Setting) -> float:
     """Return the relative error that Σ w·P(x), released directly, will have."""
     task, kernel = _sample(setting), design_of(setting).kernel
-    sigma = _sigma(setting, direct_change(setting) / setting.bound)
-    spread = sigma * np.linalg.norm(kernel(task.queries), axis=1)
+    noise = _sigma(setting, direct_change(setting) / setting.bound)
+    spread = noise * np.linalg.norm(kernel(task.queries), axis=1)
     sums = _polynomial_sums(kernel, task, task.queries, setting.bound)
     both = (spread, spread / math.sqrt(setting.columns))
     return _relative_error(setting, task, _Sums(*sums, both))
@@ -100,7 +100,7 @@ def _sample(setting: Setting) -> Task:
 
 
 def _sigma(setting: Setting, change: float) -> float:
-    return gaussian_sigma(epsilon=setting.epsilon, delta=setting.total_delta, sensitivity=change)
+    return change * sigma(setting.epsilon, setting.total_delta)
 
 
 def _polynomial_sums(

@@ -23,14 +23,14 @@ from discreet.bench.paper_pictures import (
 )
 from discreet.bench.paper_setup import Size, slope
 from discreet.bench.paper_task import rows_and_weights
-from discreet.bench.paper_words import claim, number, table
+from discreet.bench.paper_words import claim, number, paragraph, setting, table
 from discreet.bench.points import spread
 from discreet.noise import Entropy
 from discreet.paper.node import Noise, node_noise
 from discreet.testing import Seeded, Silent
 
 # So large that the denominator is not noise: the laws are the same at every ε.
-_LARGE_EPSILON = 4000.0
+_LARGE_EPSILON = 20_000.0
 _FEW = 4096
 _QUERIES = 50
 
@@ -83,8 +83,8 @@ def attention_error(builder: Builder, builds: int) -> tuple[float, float]:
 
 def laws_page(out: Path, size: Size) -> list[str]:
     """Error against n, ε and R_w, measured and predicted."""
-    rows = [2**k for k in range(10, size.largest_power - 1)]
-    epsilons = [_LARGE_EPSILON * times for times in (0.5, 1, 2, 4)]
+    rows = [2**k for k in range(10, size.largest_power)]
+    epsilons = [_LARGE_EPSILON * times for times in (0.25, 0.5, 1, 2)]
     bounds = [0.5, 1.0, 2.0, 4.0]
     builds = 3 * size.builds
     found = {
@@ -92,7 +92,9 @@ def laws_page(out: Path, size: Size) -> list[str]:
         "ε": (epsilons, [attention_error(attention(_FEW, epsilon=e), builds) for e in epsilons]),
         "R_w": (bounds, [attention_error(attention(_FEW, bound=b), builds) for b in bounds]),
     }
-    levelled = [error / math.log2(n) ** 1.5 for n, (error, _) in zip(rows, found["n"][1], strict=True)]
+    levelled = [
+        error / math.log2(n) ** 1.5 for n, (error, _) in zip(rows, found["n"][1], strict=True)
+    ]
     slopes = {
         "n": slope(rows, levelled),
         "ε": slope(epsilons, [error for error, _ in found["ε"][1]]),
@@ -103,17 +105,22 @@ def laws_page(out: Path, size: Size) -> list[str]:
     return [
         "## The laws of the error",
         "",
-        claim(
-            all(abs(slopes[name] - theorem[name]) < (0.3 if size.quick else 0.1) for name in slopes),
-            "**The error falls and grows as the theorems say**: divided by log₂(n)^1.5 its slope against n is "
-            f"{slopes['n']:.2f} (the theorem: -1), against ε {slopes['ε']:.2f} (-1), against R_w {slopes['R_w']:.2f} (1).",
+        *paragraph(
+            claim(
+                all(
+                    abs(slopes[name] - theorem[name]) < (0.3 if size.quick else 0.1)
+                    for name in slopes
+                ),
+                "**The error falls and grows as the theorems say**: divided by log₂(n)^1.5 its slope against n is "
+                f"{slopes['n']:.2f} (the theorem: -1), against ε {slopes['ε']:.2f} (-1), against R_w {slopes['R_w']:.2f} (1).",
+            )
         ),
-        "",
-        "Root mean square of AV/D, not clamped, against the same structure without noise; d = 2, one column, one entry, one copy,",
-        f"c = 0.1, R = 1, δ = δ' = 1e-6, ε_s = 0.1, ε = {_LARGE_EPSILON:g} (so large that the denominator is not noise; the laws are the same at",
-        f"every ε), n = {_FEW} where it does not change; {builds} builds, {_QUERIES} queries each. Predicted: to first order from the exact",
-        "variances.",
-        "",
+        *paragraph(
+            "Root mean square of AV/D, not clamped, against the same structure without noise; d = 2, one column, one entry, one "
+            f"copy, c = 0.1, R = 1, δ = δ' = 1e-6, ε_s = 0.1, ε = {_LARGE_EPSILON:g} (so large that the denominator is not noise; "
+            f"the laws are the same at every ε), n = {_FEW} where it does not change; {builds} builds, {_QUERIES} queries each. "
+            "Predicted: to first order from the exact variances."
+        ),
         "![error against n, epsilon and value bound](paper-laws.png)",
         "",
         *table(
@@ -131,8 +138,17 @@ def _laws_picture(
 ) -> None:
     figure, axes = panels(3, size=(11, 3.8))
     for axis, (name, (x, errors)) in zip(axes, found.items(), strict=True):
-        axis.plot(x, [predicted for _, predicted in errors], color=INK, linewidth=1.3, label="predicted")
-        axis.plot(x, [error for error, _ in errors], linestyle="", marker="o", color=BLUE, label="measured")
+        axis.plot(
+            x, [predicted for _, predicted in errors], color=INK, linewidth=1.3, label="predicted"
+        )
+        axis.plot(
+            x,
+            [error for error, _ in errors],
+            linestyle="",
+            marker="o",
+            color=BLUE,
+            label="measured",
+        )
         by_ratios(axis, x[::2] if name == "n" else x)
         titled(axis, f"against {name}", name)
     axes[0].set_ylabel("root mean square error of AV/D")
@@ -165,20 +181,28 @@ def variance_page(out: Path) -> list[str]:
     return [
         "## Variance of the three noises",
         "",
-        claim(
-            all(t <= min(v, g) * (1 + 1e-9) for t, v, g in zip(truncated, laplace, gaussian, strict=True)),
-            "**For a single node truncated Laplace noise has the least variance of the three, as the paper says**; but it saves "
-            f"something over plain Laplace only where δ is not far below ε ({1 - truncated[0] / laplace[0]:.0%} at δ = {deltas[0]:g}, "
-            f"{1 - truncated[2] / laplace[2]:.1%} at δ = {deltas[2]:g}, for ε = {epsilon}), and for many nodes together, tightly accounted, "
-            'the Gaussian is better (section "The constant c").',
+        *paragraph(
+            claim(
+                all(
+                    t <= min(v, g) * (1 + 1e-9)
+                    for t, v, g in zip(truncated, laplace, gaussian, strict=True)
+                ),
+                "**For a single node truncated Laplace noise has the least variance of the three, as the paper says**; but it saves "
+                f"something over plain Laplace only where δ is not far below ε ({1 - truncated[0] / laplace[0]:.0%} at "
+                f"δ = {deltas[0]:g}, {1 - truncated[2] / laplace[2]:.1%} at δ = {deltas[2]:g}, for ε = {epsilon}), and for many nodes "
+                'together, tightly accounted, the Gaussian is better (section "The constant c").',
+            )
         ),
-        "",
         "![variance of truncated Laplace, Laplace and Gaussian noise](paper-variance.png)",
         "",
         f"One node with Δ = 2 at ε = {epsilon}; exact variances of the integer laws, in real units.",
         "",
         *table(
             ["δ", *values],
-            [[f"{d:g}", *(number(each[i], 4) for each in values.values())] for i, d in enumerate(deltas) if i % 2 == 0],
+            [
+                [setting(d), *(number(each[i], 4) for each in values.values())]
+                for i, d in enumerate(deltas)
+                if i % 2 == 0
+            ],
         ),
     ]

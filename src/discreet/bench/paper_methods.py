@@ -17,7 +17,7 @@ import numpy as np
 import discreet
 from discreet import paper
 from discreet._typing import Floats
-from discreet.accounting import gaussian_sigma
+from discreet.bench.paper_setup import sigma
 from discreet.bench.paper_task import Setting, Task
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
@@ -124,7 +124,10 @@ def trees(**options: Any) -> Method:  # noqa: ANN401
 
 
 def structure(
-    setting: Setting, task: Task, entropy: Entropy, **options: Any  # noqa: ANN401
+    setting: Setting,
+    task: Task,
+    entropy: Entropy,
+    **options: Any,  # noqa: ANN401
 ) -> paper.DPCrossAttention:
     """Return the paper's structure for a setting."""
     with quietly():
@@ -168,14 +171,10 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _gaussian(
-    setting: Setting, change: float, shape: int | tuple[int, ...], seed: int
-) -> Floats:
+def _gaussian(setting: Setting, change: float, shape: int | tuple[int, ...], seed: int) -> Floats:
     """Return Gaussian noise for a replaced row that changes what is released by so much (L2)."""
-    sigma = gaussian_sigma(
-        epsilon=setting.epsilon, delta=setting.total_delta, sensitivity=change
-    )
-    return np.random.default_rng(seed).normal(0, sigma, shape)
+    spread = change * sigma(setting.epsilon, setting.total_delta)
+    return np.random.default_rng(seed).normal(0, spread, shape)
 
 
 def _attention(setting: Setting, numerator: Floats, denominator: Floats) -> Floats:

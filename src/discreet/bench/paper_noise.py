@@ -37,6 +37,9 @@ _CHANGE = 2.0
 _MANY = 10**5
 
 
+_BUDGET = Budget(1.0, 1e-6, 1e-6)
+
+
 @dataclass(frozen=True)
 class Design:
     """A cross-attention without data.
@@ -59,7 +62,7 @@ class Design:
     upper: float = 1.0
     eps_s: float = 0.1
     p_f: float = 0.01
-    budget: Budget = Budget(1.0, 1e-6, 1e-6)
+    budget: Budget = _BUDGET
 
     @cached_property
     def _logits(self) -> Logits:

@@ -102,7 +102,9 @@ def legend_below(figure: Figure, axis: Axes, columns: int) -> None:
     )
 
 
-def draw(axis: Axes, x: Sequence[float], series: Mapping[str, Sequence[float]], looks: Mapping[str, Look]) -> None:
+def draw(
+    axis: Axes, x: Sequence[float], series: Mapping[str, Sequence[float]], looks: Mapping[str, Look]
+) -> None:
     """Draw named series over x, each in its look."""
     for name, y in series.items():
         look = looks[name]

@@ -8,16 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from discreet import paper
+from discreet import accounting, paper
 from discreet._typing import Floats, Integers
-from discreet.bench.paper_distance_methods import sigma
-from discreet.bench.paper_pictures import AMBER, BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, panels, save, titled
-from discreet.bench.paper_setup import Size
-from discreet.bench.paper_words import claim, listed, number, table
+from discreet.bench.paper_bounds import (
+    binary_range_variance,
+    distance_bound,
+    least_squares_range_variance,
+    prefix_bound,
+    range_bound,
+)
+from discreet.bench.paper_pictures import (
+    AMBER,
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    panels,
+    save,
+    titled,
+)
+from discreet.bench.paper_setup import Size, sigma
+from discreet.bench.paper_words import claim, listed, number, paragraph, table
 from discreet.bench.points import spread
-from discreet.noise import Entropy, IntegerLaw, RoundedGaussian
+from discreet.noise import Entropy
 from discreet.paper.forest import Forest
 from discreet.paper.node import Noise
+from discreet.paper.structure import Structure
 from discreet.testing import Seeded, Silent
 
 _EPSILON, _DELTA = 1.0, 1e-6
@@ -85,35 +103,47 @@ def ranges_page(out: Path, size: Size) -> list[str]:
     return [
         "## Better trees, and what is possible",
         "",
-        claim(
-            all(each.ratio <= 0.6 for each in found),
-            "**Least squares over all levels, the right width and the right noise leave "
-            + listed([f"{each.ratio:.2f} ({each.what}, n = {each.leaves})" for each in found])
-            + " of the error of the paper's binary tree, under the same tight (ε, δ).**",
+        *paragraph(
+            claim(
+                all(each.ratio <= 0.6 for each in found),
+                "**Least squares over all levels, the right width and the right noise leave "
+                + listed([f"{each.ratio:.2f} ({each.what}, n = {each.leaves})" for each in found])
+                + " of the error of the paper's binary tree, under the same tight (ε, δ).**",
+            ),
+            claim(
+                all(
+                    each.measured[BEST] < min(3 * each.bound, each.histogram / 2) for each in ranges
+                )
+                and all(each.measured[BEST] > 5 * each.bound for each in distances),
+                "For ranges that is "
+                + listed([f"{each.measured[BEST] / each.bound:.2f}" for each in ranges])
+                + " times the least that any factorisation with Gaussian noise can have (truncated Laplace noise on few levels can "
+                "have less), and far below noise on every leaf: trees are the right tool. For ℓ1 distances it is "
+                + listed([f"{each.measured[BEST] / each.bound:.0f}" for each in distances])
+                + " times that: they are not (cosine sums, in the section before, have "
+                f"{2 * sigma(_EPSILON, _DELTA) / distances[-1].bound:.2f} times).",
+            ),
         ),
-        claim(
-            all(each.measured[BEST] < 3 * each.bound and each.measured[BEST] < each.histogram / 2 for each in ranges)
-            and all(each.measured[BEST] > 5 * each.bound for each in distances),
-            "For ranges that is "
-            + listed([f"{each.measured[BEST] / each.bound:.2f}" for each in ranges])
-            + " times the least that any factorisation with Gaussian noise can have (the best tree's noise may be of another law), "
-            "and far below noise on every leaf: trees are the right tool. For ℓ1 distances it is "
-            + listed([f"{each.measured[BEST] / each.bound:.0f}" for each in distances])
-            + " times that: they are not (cosine sums, in the section before, have "
-            f"{2 * sigma(_EPSILON, _DELTA) / distances[-1].bound:.2f} times).",
+        *paragraph(
+            f"Root mean square error at ε = {_EPSILON:g}, δ = {_DELTA:g}, tightly accounted; one row is replaced and changes the "
+            f"leaves by 2 in L1 norm. *Ranges*: left(y') - left(y) for {_RANGES} random pairs y < y' (`DPTree`). *Distances*: "
+            f"Σ |y - x| on [0, 1] at {_RANGES} random y (`DPTreeDistance`, p = 1, weight 1). Each tree has what the one before has and "
+            "one thing more; the last chooses its width and noise by predicted variance:",
+            "; ".join(f"{each.what}, n = {each.leaves}: {each.design}" for each in found)
+            + ". In brackets: predicted.",
+            claim(off < tolerance, f"Measured and predicted differ by at most {off:.1%}."),
         ),
-        "",
-        f"Root mean square error at ε = {_EPSILON:g}, δ = {_DELTA:g}, tightly accounted; one row is replaced and changes the leaves by 2 in L1 norm. "
-        f"*Ranges*: left(y') - left(y) for",
-        f"{_RANGES} random pairs y < y' (`DPTree`). *Distances*: Σ |y - x| on [0, 1] at {_RANGES} random y (`DPTreeDistance`, p = 1). "
-        "Each tree has what the one before has and one thing",
-        "more; the last chooses its width and noise by predicted variance: "
-        + "; ".join(f"{each.what}, n = {each.leaves}: {each.design}" for each in found)
-        + ". In brackets: predicted.",
-        claim(off < tolerance, f"Measured and predicted differ by at most {off:.1%}."),
-        "",
         *table(
-            ["queries", "n", "paper's accounting", *TREES, "best / paper's tree", "lower bound", "best / bound", "noise on every leaf"],
+            [
+                "queries",
+                "n",
+                "paper's accounting",
+                *TREES,
+                "best / paper's tree",
+                "lower bound",
+                "best / bound",
+                "noise on every leaf",
+            ],
             [
                 [
                     each.what,
@@ -130,21 +160,23 @@ def ranges_page(out: Path, size: Size) -> list[str]:
         ),
         "![error of trees for ranges and distances](paper-ranges.png)",
         "",
-        "*The lower bound.* A factorisation W = BA of m queries over N leaves, with Gaussian noise on the leaves' A-sums, has root mean",
-        "square error 2σ·‖A‖_{1→2}·‖B‖_F/√m, where 2 is the change of a row and σ = "
-        f"{number(sigma(_EPSILON, _DELTA), 5)}. Since ‖W‖_* ≤ ‖A‖_F·‖B‖_F and ‖A‖_F ≤ √N·‖A‖_{{1→2}},",
-        "that is at least 2σ·‖W‖_*/√(mN), with the sum of singular values of W on top. All ranges over N leaves have singular values",
-        "√(N+1)/(2·sin(jπ/(2N+2))), j = 1, ..., N (WᵀW is (N+1) times the inverse of the second difference); prefix sums alone",
-        "1/(2·sin((2j-1)π/(4N+2))). The matrix |y_i - x_j| over the middles of N leaves has a zero trace and one positive eigenvalue,",
-        "so that its singular values add up to twice that.",
-        "",
+        *paragraph(
+            "*The lower bound.* A factorisation W = BA of m queries over N leaves, with Gaussian noise on the A-sums, has root mean "
+            "square error 2σ·‖A‖_{1→2}·‖B‖_F/√m, where 2 is the change of a row and "
+            f"σ = {number(sigma(_EPSILON, _DELTA), 5)}. Since ‖W‖_* ≤ ‖A‖_F·‖B‖_F and ‖A‖_F ≤ √N·‖A‖_{{1→2}}, that is at least "
+            "2σ·‖W‖_*/√(mN), where ‖W‖_* is the sum of the singular values of W. All ranges over N leaves have singular values "
+            "√(N+1)/(2·sin(jπ/(2N+2))), j = 1, ..., N: WᵀW is (N+1) times the inverse of the second difference. (For prefix sums, "
+            "1/(2·sin((2j-1)π/(4N+2))), it is a lower bound on γ₂: "
+            + listed([f"{prefix_bound(each.leaves):.2f} at N = {each.leaves}" for each in ranges])
+            + ".) The matrix |y_i - x_j| over the middles of N leaves has trace zero and one positive eigenvalue, so that its singular "
+            "values add up to twice that."
+        ),
     ]
 
 
 def measure_ranges(leaves: int, builds: int) -> Found:
     """Measure trees over so many leaves, a row or so in each, on random ranges."""
     counts = np.round(2 * spread(leaves, 1)[:, 0])
-    levels = leaves.bit_length() - 1
     ends = np.sort((spread(_RANGES, 2, start=0.5) * leaves).astype(int), axis=1)
     start, stop = ends[ends[:, 0] < ends[:, 1]].T
 
@@ -154,7 +186,13 @@ def measure_ranges(leaves: int, builds: int) -> Found:
 
     def build(entropy: Entropy, **options: Any) -> paper.DPTree:  # noqa: ANN401
         return paper.DPTree(
-            counts, sensitivity=2.0, epsilon=_EPSILON, delta=_DELTA, upper=1.0, entropy=entropy, **options
+            counts,
+            sensitivity=2.0,
+            epsilon=_EPSILON,
+            delta=_DELTA,
+            upper=1.0,
+            entropy=entropy,
+            **options,
         )
 
     predicted, measured, designs = {}, {}, {}
@@ -164,7 +202,7 @@ def measure_ranges(leaves: int, builds: int) -> Found:
         truth = ask(tree)
         predicted[name] = math.sqrt(np.mean(_range_variance(tree, start, stop)))
         measured[name] = _rms([ask(build(Seeded(seed), **tight)) - truth for seed in range(builds)])
-        designs[name] = _design(tree._forest, tree._law)  # noqa: SLF001
+        designs[name] = _design(tree, tree._forest)  # noqa: SLF001
     noise = 2 * sigma(_EPSILON, _DELTA)
     return Found(
         RANGES,
@@ -185,7 +223,15 @@ def measure_distances(leaves: int, builds: int) -> Found:
 
     def build(entropy: Entropy, **options: Any) -> paper.DPTreeDistance:  # noqa: ANN401
         return paper.DPTreeDistance(
-            points, weights, p=1, upper=1.0, weight_bound=1.0, epsilon=_EPSILON, delta=_DELTA, entropy=entropy, **options
+            points,
+            weights,
+            p=1,
+            upper=1.0,
+            weight_bound=1.0,
+            epsilon=_EPSILON,
+            delta=_DELTA,
+            entropy=entropy,
+            **options,
         )
 
     predicted, measured, designs = {}, {}, {}
@@ -194,8 +240,10 @@ def measure_distances(leaves: int, builds: int) -> Found:
         tree = build(Silent(), **tight)
         truth = tree.query(queries)
         predicted[name] = math.sqrt(np.mean(tree.variance(queries)))
-        designs[name] = _design(tree._trees.forest, tree._trees.noise.law)  # noqa: SLF001
-        measured[name] = _rms([build(Seeded(seed), **tight).query(queries) - truth for seed in range(builds)])
+        designs[name] = _design(tree, tree._trees.forest)  # noqa: SLF001
+        measured[name] = _rms(
+            [build(Seeded(seed), **tight).query(queries) - truth for seed in range(builds)]
+        )
     noise = 2 * sigma(_EPSILON, _DELTA)
     middles = (np.arange(leaves) + 0.5) / leaves
     squares = [np.sum((y - middles) ** 2) for y in queries[:200]]
@@ -211,11 +259,12 @@ def measure_distances(leaves: int, builds: int) -> Found:
     )
 
 
-def _design(forest: Forest, law: IntegerLaw) -> str:
+def _design(structure: Structure, forest: Forest) -> str:
     """Say how wide a tree is and what noise it has."""
-    steps = sorted(set(np.diff([0, *forest.depths])))
-    width = " or ".join(str(1 << step) for step in steps)
-    return f"{width} children a node, {'Gaussian' if isinstance(law, RoundedGaussian) else 'truncated Laplace'}"
+    width = " or ".join(str(1 << step) for step in sorted(set(np.diff([0, *forest.depths]))))
+    [(mechanism, _)] = structure.receipt.mechanisms
+    law = "Gaussian" if isinstance(mechanism, accounting.Gaussian) else "truncated Laplace"
+    return f"{width} children a node, {law}"
 
 
 def _range_variance(tree: paper.DPTree, start: Integers, stop: Integers) -> Floats:
@@ -231,71 +280,6 @@ def _range_variance(tree: paper.DPTree, start: Integers, stop: Integers) -> Floa
     return in_nodes(start, stop) * first / in_nodes(np.array([0]), np.array([1]))
 
 
-def binary_range_variance(start: Integers, stop: Integers, levels: int) -> Floats:
-    """Return the variance of left(stop) - left(start) in the paper's tree, in nodes'.
-
-    A prefix reads, on every level where its leaf's path turns right, the node to its left. Where
-    both read the same node it cancels.
-    """
-    total = np.zeros(len(start))
-    for depth in range(1, levels + 1):
-        low, high = start >> (levels - depth), stop >> (levels - depth)
-        total += (low & 1) + (high & 1) - 2 * ((low & 1) * (low == high))
-    return total
-
-
-def least_squares_range_variance(start: Integers, stop: Integers, depths: Sequence[int]) -> Floats:
-    """Return the variance of the least-squares estimate of leaves start, ..., stop - 1, in nodes'.
-
-    Level by level for all nodes: of the range's part A within a node and the node's total T, the
-    variances and covariance add up over children, and then the node's own noisy number corrects
-    both by regression. Independent of how `discreet.paper.consistent` computes answers.
-    """
-    leaf = np.arange(1 << depths[-1])
-    variances = []
-    for first, last in zip(start, stop, strict=True):
-        inside = ((leaf >= first) & (leaf < last)).astype(np.float64)
-        of_range, both, of_total = inside, inside, 1.0  # after the leaves' own numbers
-        for step in np.diff([0, *depths])[::-1]:
-            of_range, both = (each.reshape(-1, 1 << step).sum(axis=1) for each in (of_range, both))
-            of_total *= 1 << step
-            if len(of_range) > 1:
-                of_range = of_range - both**2 / (of_total + 1)
-                both = both / (of_total + 1)
-                of_total = of_total / (of_total + 1)
-        variances.append(float(of_range[0]))
-    return np.array(variances)
-
-
-def range_bound(leaves: int) -> float:
-    """Return ‖W‖_*/√(mN) for all m = N(N+1)/2 ranges over N leaves."""
-    j = np.arange(1, leaves + 1)
-    singular = math.sqrt(leaves + 1) / (2 * np.sin(j * math.pi / (2 * leaves + 2)))
-    return float(np.sum(singular)) / (leaves * math.sqrt((leaves + 1) / 2))
-
-
-def prefix_bound(leaves: int) -> float:
-    """Return ‖W‖_*/N for all prefix sums over N leaves: a lower bound on γ₂, too."""
-    j = np.arange(1, leaves + 1)
-    return float(np.sum(1 / (2 * np.sin((2 * j - 1) * math.pi / (4 * leaves + 2))))) / leaves
-
-
-def distance_bound(leaves: int) -> float:
-    """Return ‖W‖_*/N for |y - x| over the middles of N leaves: twice its one positive eigenvalue.
-
-    By power iteration on a product in O(N), from prefix sums.
-    """
-    x = (np.arange(leaves) + 0.5) / leaves
-    vector = np.ones(leaves) / math.sqrt(leaves)
-    value = 0.0
-    for _ in range(60):
-        sums, moments = np.cumsum(vector), np.cumsum(vector * x)
-        image = 2 * (x * sums - moments) - x * sums[-1] + moments[-1]
-        value = float(np.linalg.norm(image))
-        vector = image / value
-    return 2 * value / leaves
-
-
 def _rms(errors: Sequence[Floats]) -> float:
     return math.sqrt(np.mean(np.square(errors)))
 
@@ -305,8 +289,18 @@ def _picture(found: Sequence[Found], path: Path) -> None:
     for axis, each in zip(axes, found, strict=True):
         for place, name in enumerate(TREES):
             axis.bar(place, each.measured[name], color=_COLOURS[name], width=0.7, label=name)
-            axis.plot([place - 0.35, place + 0.35], [each.predicted[name]] * 2, color=INK, linewidth=1.5)
-            axis.text(place, each.measured[name], number(each.measured[name]), ha="center", va="bottom", fontsize=9, color=INK)
+            axis.plot(
+                [place - 0.35, place + 0.35], [each.predicted[name]] * 2, color=INK, linewidth=1.5
+            )
+            axis.text(
+                place,
+                each.measured[name],
+                number(each.measured[name]),
+                ha="center",
+                va="bottom",
+                fontsize=9,
+                color=INK,
+            )
         axis.plot([], [], color=INK, linewidth=1.5, label="predicted")
         axis.axhline(each.bound, color=PURPLE, linestyle="--", linewidth=1.5, label="lower bound")
         axis.set_xticks([])
@@ -316,6 +310,11 @@ def _picture(found: Sequence[Found], path: Path) -> None:
         axis.grid(visible=True, axis="y", color=FAINT)
     axes[0].set_ylabel("root mean square error")
     figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside lower left", fontsize=9, frameon=False, labelcolor=INK, ncols=6
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower left",
+        fontsize=9,
+        frameon=False,
+        labelcolor=INK,
+        ncols=6,
     )
     save(figure, path)

@@ -3,8 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+
+from discreet.accounting import gaussian_sigma
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,18 @@ FULL = Size(
 QUICK = Size(
     quick=True,
     builds=2,
-    draws=10**6,
-    base_rows=4096,
-    most_nodes=10**6,
+    draws=3 * 10**5,
+    base_rows=1024,
+    most_nodes=5 * 10**5,
     largest_power=13,
     crossing_powers=(12,),
 )
+
+
+@cache
+def sigma(epsilon: float, delta: float) -> float:
+    """Return the Gaussian mechanism's σ for a change of one."""
+    return gaussian_sigma(epsilon=epsilon, delta=delta)
 
 
 def slope(x: list[float] | list[int], y: list[float]) -> float:

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet._typing import Floats
 from discreet.bench.points import spread
@@ -121,7 +122,7 @@ def task_of(setting: Setting) -> Task:
     return task(setting.rows, setting.dim, setting.columns, setting.upper, setting.bound)
 
 
-def _near_corners(points: Floats, far: Floats, upper: float) -> Floats:
+def _near_corners(points: Floats, far: NDArray[np.bool_], upper: float) -> Floats:
     """Return points of [0, 1]^d moved near to (R, ..., R) where `far` says so, else near to zero."""
     return np.asarray(upper * np.where(far[:, None], 1 - _NEAR * points, _NEAR * points))
 

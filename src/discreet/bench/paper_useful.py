@@ -11,10 +11,21 @@ from discreet import paper
 from discreet.bench import paper_noise
 from discreet.bench.paper_methods import quietly
 from discreet.bench.paper_noise import Design
-from discreet.bench.paper_pictures import AMBER, BLUE, GREEN, INK, ORANGE, Look, by_ratios, panels, save, titled
+from discreet.bench.paper_pictures import (
+    AMBER,
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    Look,
+    by_ratios,
+    panels,
+    save,
+    titled,
+)
 from discreet.bench.paper_setup import Size
 from discreet.bench.paper_task import rows_and_weights
-from discreet.bench.paper_words import claim, number, power_of_two, table
+from discreet.bench.paper_words import claim, number, paragraph, power_of_two, table
 from discreet.bench.points import spread
 from discreet.errors import DiscreetError
 from discreet.noise import Entropy
@@ -75,26 +86,32 @@ def useful_page(out: Path, size: Size) -> list[str]:
     _picture(measured, out / "paper-useful.png", size)
     at = firsts[2]
     head = [f"{what}: {name}" for what in ("entry", "vector", "proof") for name in ACCOUNTS]
+    shown = {key: power_of_two(power) for key, power in at.items()}
     return [
         "## Rows from which the paper's attention says something",
         "",
-        claim(
-            at["entry", "tight"] < at["entry", "largest c"] < at["entry", "c = 0.1"] <= at["proof", "c = 0.1"],
-            "**How many rows the literal construction needs depends on which of its constants are taken literally**: at "
-            f"d = 2, {power_of_two(at['entry', 'c = 0.1'])} for one entry and one copy with c = 0.1, "
-            f"{power_of_two(at['entry', 'largest c'])} with the largest c and {power_of_two(at['entry', 'tight'])} with a tight account; "
-            f"{power_of_two(at['vector', 'c = 0.1'])}, {power_of_two(at['vector', 'largest c'])} and "
-            f"{power_of_two(at['vector', 'tight'])} for the vector as implemented; and {power_of_two(at['proof', 'c = 0.1'])} for the "
-            "vector with the constants of the proof.",
+        *paragraph(
+            claim(
+                at["entry", "tight"]
+                < at["entry", "largest c"]
+                < at["entry", "c = 0.1"]
+                <= at["proof", "c = 0.1"],
+                "**How many rows the literal construction needs depends on which of its constants are taken literally**: at "
+                f"d = 2, {shown['entry', 'c = 0.1']} for one entry and one copy with c = 0.1, {shown['entry', 'largest c']} with the "
+                f"largest c and {shown['entry', 'tight']} with a tight account; {shown['vector', 'c = 0.1']}, "
+                f"{shown['vector', 'largest c']} and {shown['vector', 'tight']} for the vector as implemented; and "
+                f"{shown['proof', 'c = 0.1']}, {shown['proof', 'largest c']} and {shown['proof', 'tight']} for the vector with the "
+                "constants of the proof.",
+            )
         ),
-        "",
-        "The first n, a power of two, at which the noise of the denominator (standard deviation at the worst query) is below",
-        "n/10; R = 1, ε = 1, δ = δ' = 1e-6, ε_s = 0.1, p_f = 0.01. *Entry*: one entry (two structures), one copy. *Vector*: d_v = d,",
-        "all d + 1 structures, the median of l copies as implemented (one copy where the account is tight, which needs no",
-        "median). *Proof*: the vector with the proof's own number of copies, from (5R/ε_0)^d net points and Chernoff's",
-        "exp(-0.1²·0.99·l/2). The noise is that of the answer: of the median, where there are copies. Computed from the",
-        "variances, which are checked against structures that were built.",
-        "",
+        *paragraph(
+            "The first n, a power of two, at which the noise of the denominator (standard deviation at the worst query) is below "
+            "n/10; R = 1, ε = 1, δ = δ' = 1e-6, ε_s = 0.1, p_f = 0.01. *Entry*: one entry (two structures), one copy. *Vector*: "
+            "d_v = d, all d + 1 structures, the median of l copies as implemented (one copy where the account is tight, which needs "
+            "no median). *Proof*: the vector with the proof's own number of copies, from (5R/ε_0)^d net points and Chernoff's "
+            "exp(-0.1²·0.99·l/2). The noise is that of the answer: of the median, where there are copies. Computed from the "
+            'variances, which are checked against structures that were built (section "The constant c").'
+        ),
         *table(["d", "features r", "l", "l of the proof", *head], rows),
         *_measured_words(measured),
     ]
@@ -173,29 +190,43 @@ def _crossing(power: int, size: Size) -> Crossing:
 
 
 def _measured_words(measured: list[Crossing]) -> list[str]:
+    above = [each for each in measured if each.share >= _SHARE]
     below = [each for each in measured if each.share < _SHARE]
-    found = (
-        f"The crossing is where it was computed to be: {power_of_two(below[0].power)} is the first of them below n/10."
-        if below and below[0] is not measured[0]
+    where = (
+        f"So the crossing lies between {power_of_two(above[-1].power)} and {power_of_two(below[0].power)}, where it was computed to be."
+        if above and below
         else "None of these sizes is at the crossing."
     )
     return [
         "![noise of the denominator over n](paper-useful.png)",
         "",
-        "Measured: one entry, one copy, largest c, d = 2, the denominator against the same structure without noise, "
-        f"{_QUERIES} queries each:",
-        "",
+        *paragraph(
+            "Measured: one entry, one copy, largest c, d = 2, the denominator against the same structure without noise, "
+            f"{_QUERIES} queries each (at these queries measured over computed; at the worst query by that ratio):"
+        ),
         *table(
-            ["n", "measured / computed noise", "± one standard error", "noise at the worst query / n"],
             [
-                [power_of_two(each.power), f"{each.ratio:.2f}", f"{each.ratio_error:.2f}", number(each.share)]
+                "n",
+                "measured / computed noise",
+                "± one standard error",
+                "noise at the worst query / n",
+            ],
+            [
+                [
+                    power_of_two(each.power),
+                    f"{each.ratio:.2f}",
+                    f"{each.ratio_error:.2f}",
+                    number(each.share),
+                ]
                 for each in measured
             ],
         ),
-        claim(
-            all(abs(each.ratio - 1) < max(0.25, 4 * each.ratio_error) for each in measured), found
+        *paragraph(
+            claim(
+                all(abs(each.ratio - 1) < max(0.25, 4 * each.ratio_error) for each in measured),
+                where,
+            )
         ),
-        "",
     ]
 
 
@@ -205,7 +236,8 @@ def _picture(measured: list[Crossing], path: Path, size: Size) -> None:
     entry, vector = Design(2, 10, 2), Design(2, 10, 3)
     kinds = {
         "one entry, one copy": dict.fromkeys(ACCOUNTS, entry),
-        "the vector, as implemented": dict.fromkeys(ACCOUNTS, vector.as_built()) | {"tight": vector},
+        "the vector, as implemented": dict.fromkeys(ACCOUNTS, vector.as_built())
+        | {"tight": vector},
         "the vector, constants of the proof": dict.fromkeys(ACCOUNTS, vector.as_proved()),
     }
     for axis, (title, designs) in zip(axes, kinds.items(), strict=True):
@@ -215,7 +247,14 @@ def _picture(measured: list[Crossing], path: Path, size: Size) -> None:
             for power in powers:
                 scaled = design.with_rows(power)
                 shares.append(paper_noise.answer_noise(scaled, ACCOUNTS[name](scaled)) / 2.0**power)
-            axis.plot(rows, shares, color=LOOKS[name].colour, marker=LOOKS[name].marker, markersize=3.5, label=name)
+            axis.plot(
+                rows,
+                shares,
+                color=LOOKS[name].colour,
+                marker=LOOKS[name].marker,
+                markersize=3.5,
+                label=name,
+            )
         axis.axhline(_SHARE, color=INK, linestyle=":", label="a tenth of n")
         by_ratios(axis)
         axis.set_ylim(1e-7, 1e6)
@@ -232,6 +271,11 @@ def _picture(measured: list[Crossing], path: Path, size: Size) -> None:
     )
     axes[0].set_ylabel("noise of the denominator / n")
     figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside lower left", fontsize=9, frameon=False, labelcolor=INK, ncols=5
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower left",
+        fontsize=9,
+        frameon=False,
+        labelcolor=INK,
+        ncols=5,
     )
     save(figure, path)

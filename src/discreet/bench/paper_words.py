@@ -1,9 +1,12 @@
 """Words of the page: tables, numbers, and sentences that must be true."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 from discreet.errors import DiscreetError
+
+_GLUE = "\u00a0"  # a space at which no line ends
 
 
 def claim(holds: bool, sentence: str) -> str:  # noqa: FBT001 (reads as: claim that so is so)
@@ -11,6 +14,18 @@ def claim(holds: bool, sentence: str) -> str:  # noqa: FBT001 (reads as: claim t
     if not holds:
         raise DiscreetError(f"The measurements do not support a sentence of the page: {sentence}")
     return sentence
+
+
+def paragraph(*sentences: str) -> list[str]:
+    """Return the lines of a paragraph, wrapped, and an empty one after it.
+
+    No line begins with a sign that would make it an item of a list.
+    """
+    text = " ".join(sentences)
+    for sign in "-+*#>|":
+        text = text.replace(f" {sign} ", f"{_GLUE}{sign} ")
+    lines = textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_GLUE, " ") for line in lines] + [""]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
