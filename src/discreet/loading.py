@@ -82,8 +82,8 @@ def _kind(released: Released[Any]) -> _Kind:
 
 
 def _structure(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> "Structure":  # noqa: ANN401
-    """Return a structure of the paper. They need scipy, which takes long to load; few files do."""
-    from discreet.paper import file
+    """Return a structure of the paper."""
+    from discreet.paper import file  # here, because it takes long to load and few files need it
 
     return file.restored(settings, tensors)
 

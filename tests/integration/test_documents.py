@@ -76,8 +76,10 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
         *(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS),
         pytest.param(DOCS / "classifier.md", marks=pytest.mark.slow),
         *MODELS,
+        DOCS / "beyond.md",
         DOCS / "choosing.md",
         DOCS / "errors.md",
+        DOCS / "paper.md",
     ],
     ids=lambda path: path.stem,
 )

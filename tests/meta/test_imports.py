@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -96,6 +97,16 @@ def test_rooms_load_on_first_use():
     attempts, loaded = run("import discreet; discreet.noise.SystemEntropy()")
     assert "torch" not in attempts
     assert "dp_accounting" not in loaded
+
+
+def test_a_memory_is_opened_without_the_paper():
+    path = pathlib.Path(__file__).parents[1] / "golden" / "files" / "memory-v1-taylor.safetensors"
+    code = (
+        f"import warnings, discreet; warnings.simplefilter('ignore'); discreet.load({str(path)!r})"
+    )
+    _, loaded = run(code)
+    assert "discreet.memory" in loaded
+    assert loaded.isdisjoint({"discreet.paper", "dp_accounting"})
 
 
 def test_the_top_level_offers_what_it_lists():

@@ -107,7 +107,7 @@ def design(
             )
         kind = Noise.TRUNCATED_LAPLACE if noise is None else noise
         return Design(Forest, all_depths(levels), accountant(kind, levels))
-    kinds = [Noise.TRUNCATED_LAPLACE, Noise.GAUSSIAN] if noise is None else [noise]
+    kinds = list(Noise) if noise is None else [noise]
     candidates = []
     for kind, height in itertools.product(kinds, _heights(levels, branching)):
         try:

@@ -52,7 +52,7 @@ class DPTree(Structure):
         branching: children of a node at the most, a power of two; by default two in the paper's
             tree, and the best in a consistent one.
         noise: which law the nodes get; by default truncated Laplace in the paper's tree, and the
-            better of it and the Gaussian in a consistent one.
+            best of the three in a consistent one.
         entropy: where the noise comes from; by default the operating system.
         memory_limit: in bytes.
         **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
