@@ -166,10 +166,16 @@ def _takeaway(large: Data, small: Data, real: dict[tuple[str, int], dict[str, fl
         ),
         claim(
             all(found[SINGLE] < min(found[LARGEST], found[TIGHT]) for found in real.values()),
-            f"Even noise on {_QUERIES} answers one by one is less than that of binary trees; but trees, histograms and sums answer any number "
-            "of queries. Where trees win is ranges, not distances: see the next section.",
+            f"Even noise on {_QUERIES} answers one by one is less than that of binary trees (on the elevations, tight trees would be better "
+            f"from {_enough(here, TIGHT)} queries on, read by least squares from {_enough(here, CONSISTENT)}); but trees, histograms and sums answer "
+            "any number of queries. Where trees win is ranges, not distances: see the next section.",
         ),
     )
+
+
+def _enough(found: dict[str, float], name: str) -> int:
+    """Return from how many queries on noise on each answer is more than that of a structure."""
+    return math.ceil(_QUERIES * (found[name] / found[SINGLE]) ** 2)
 
 
 def _table(head: str, rows: dict[str, dict[str, float]]) -> list[str]:

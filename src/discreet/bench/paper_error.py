@@ -203,7 +203,9 @@ def _takeaway(base: Point) -> list[str]:
     setting = base.setting
     return paragraph(
         claim(
-            max(direct, memory) < min(tight, 1.0) and min(paper, largest) > 1,
+            max(direct, memory) < min(tight, 1.0)
+            and min(paper, largest) > 1
+            and abs(base.error(ZERO) - 1) < 0.02,
             f"**At ε = {setting.epsilon:g} and n = {setting.rows} the paper's trees, at c = 0.1 and at the largest c, are worse than "
             f"answering zero**: {number(paper)} and {number(largest)} times the error of the best constant. Tight accounting of the "
             f"same trees has {number(tight)} times; the r sums Σ w·P(x) that a query needs, released directly, {number(direct)}; the "
@@ -285,14 +287,18 @@ def _sweep_table(sweep: Sweep, points: Sequence[Point]) -> list[str]:
 def _sentence(sweep: Sweep, points: Sequence[Point]) -> str:
     """Say how the errors of the three best change from the first value to the last."""
     parts = []
-    for name in (TIGHT, DIRECT, MEMORY):
+    for name, words in (
+        (TIGHT, "tight trees have"),
+        (DIRECT, "the direct release"),
+        (MEMORY, "the memory"),
+    ):
         known = [(v, p.error(name)) for v, p in zip(sweep.values, points, strict=True)]
         there = [(value, error) for value, error in known if not math.isnan(error)]
         (low, first), (high, last) = there[0], there[-1]
         parts.append(
-            f"{name} from {number(first)} at {as_setting(low)} to {number(last)} at {as_setting(high)}"
+            f"{words} {number(first)} at {as_setting(low)} and {number(last)} at {as_setting(high)}"
         )
-    return f"**{sweep.letter}**: " + "; ".join(parts) + "."
+    return f"**Against {sweep.letter}**: " + "; ".join(parts) + "."
 
 
 def _cell(point: Point, name: str) -> str:

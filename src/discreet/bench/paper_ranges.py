@@ -30,7 +30,7 @@ from discreet.bench.paper_pictures import (
     titled,
 )
 from discreet.bench.paper_setup import Size, sigma
-from discreet.bench.paper_words import claim, listed, number, paragraph, table
+from discreet.bench.paper_words import claim, listed, number, paragraph, setting, table
 from discreet.bench.points import spread
 from discreet.noise import Entropy
 from discreet.paper.forest import Forest
@@ -125,7 +125,7 @@ def ranges_page(out: Path, size: Size) -> list[str]:
             ),
         ),
         *paragraph(
-            f"Root mean square error at ε = {_EPSILON:g}, δ = {_DELTA:g}, tightly accounted; one row is replaced and changes the "
+            f"Root mean square error at ε = {_EPSILON:g}, δ = {setting(_DELTA)}, tightly accounted; one row is replaced and changes the "
             f"leaves by 2 in L1 norm. *Ranges*: left(y') - left(y) for {_RANGES} random pairs y < y' (`DPTree`). *Distances*: "
             f"Σ |y - x| on [0, 1] at {_RANGES} random y (`DPTreeDistance`, p = 1, weight 1). Each tree has what the one before has and "
             "one thing more; the last chooses its width and noise by predicted variance:",
@@ -292,12 +292,14 @@ def _picture(found: Sequence[Found], path: Path) -> None:
             axis.plot(
                 [place - 0.35, place + 0.35], [each.predicted[name]] * 2, color=INK, linewidth=1.5
             )
-            axis.text(
-                place,
-                each.measured[name],
-                number(each.measured[name]),
+            top = max(each.measured[name], each.predicted[name])
+            said = number(each.measured[name])
+            axis.annotate(
+                said,
+                (place, top),
+                (0, 3),
+                textcoords="offset points",
                 ha="center",
-                va="bottom",
                 fontsize=9,
                 color=INK,
             )

@@ -24,7 +24,8 @@ PAGE = "paper-results.md"
 _HEAD = """# The paper, measured
 
 Made by `discreet paper report`; the paper itself has no experiments. Every structure here is described in
-[The paper, theorem by theorem](paper.md). Exact answers and errors are for the owner of the data: they are not private.
+[The paper, theorem by theorem](paper.md). Noise comes from seeds, so that the same numbers come again; times differ.
+Exact answers and errors are for the owner of the data: they are not private.
 """
 
 Section = Callable[[Path, Size], list[str]]
@@ -63,9 +64,9 @@ def write(
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=".discreet-") as name:
         work = Path(name)
         lines = [_HEAD]
-        for title, section in SECTIONS.items():
+        for number, (title, section) in enumerate(SECTIONS.items(), 1):
             lines += section(work, size)
-            done(title)
+            done(f"{number} of {len(SECTIONS)}, {title}")
         (work / PAGE).write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
         folder.mkdir(exist_ok=True)
         for path in work.iterdir():

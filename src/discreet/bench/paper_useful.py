@@ -35,6 +35,7 @@ from discreet.testing import Seeded, Silent
 _SHARE = 0.1
 _DIMS = (1, 2, 4, 8)
 _QUERIES = 400
+_COLUMNS = 3
 # A net so fine that queries stay apart; with one copy it has no part in the noise.
 _FINE = 1e-3
 _MOST_POWER = 80
@@ -82,7 +83,7 @@ def useful_page(out: Path, size: Size) -> list[str]:
             [str(dim), str(entry.kernel.features), str(built.copies), str(proved.copies)]
             + [f"2^{power}" for power in powers.values()]
         )
-    measured = [_crossing(power, size) for power in size.crossing_powers]
+    measured = [_crossing(power, size.builds) for power in size.crossing_powers]
     _picture(measured, out / "paper-useful.png", size)
     at = firsts[2]
     head = [f"{what}: {name}" for what in ("entry", "vector", "proof") for name in ACCOUNTS]
@@ -151,17 +152,27 @@ class Crossing:
         """The measured noise at the worst query over n: by its ratio to what is computed."""
         return self.ratio * self.worst / 2.0**self.power
 
+    @property
+    def share_error(self) -> float:
+        """Its standard error."""
+        return self.ratio_error * self.worst / 2.0**self.power
 
-def _crossing(power: int, size: Size) -> Crossing:
-    """Build one entry, one copy, largest c, d = 2, and compare its D with the one without noise."""
-    keys, values = rows_and_weights(2**power, 2)
+
+def _crossing(power: int, builds: int) -> Crossing:
+    """Build one entry, one copy, largest c, d = 2, and compare its sums with those without noise.
+
+    All values are one, so that every column has trees like the denominator's: more noise to measure
+    for each build. The part of the noise that all queries share is large.
+    """
+    keys, _ = rows_and_weights(2**power, 2)
+    values = np.ones((2**power, _COLUMNS))
     queries = 1 - 0.5 * spread(_QUERIES, 2, start=0.5)  # the worse half of each coordinate
 
-    def built(entropy: Entropy) -> paper.DPCrossAttention:
+    def built(entropy: Entropy, columns: int) -> paper.DPCrossAttention:
         with quietly():
             return paper.DPCrossAttention(
                 keys,
-                values,
+                values[:, :columns],
                 upper=1.0,
                 value_bound=1.0,
                 epsilon=1.0,
@@ -176,47 +187,45 @@ def _crossing(power: int, size: Size) -> Crossing:
                 entropy=entropy,
             )
 
-    exact = built(Silent()).sums(queries)[1]
-    ratios = []
-    for seed in range(size.builds):
-        structure = built(Seeded(seed))
-        noise = structure.sums(queries)[1] - exact
-        ratios.append(float(np.mean(noise**2 / structure.variance(queries)[1])))
+    exact = built(Silent(), 1).sums(queries)[1][:, None]
+    squares = []
+    for build in range(builds):
+        structure = built(Seeded(build), _COLUMNS)
+        noise, variance = (
+            np.column_stack(each) for each in (structure.sums(queries), structure.variance(queries))
+        )
+        squares += list(np.mean((noise - exact) ** 2 / variance, axis=0))
     design = Design(2, power, 2)
-    worst = paper_noise.worst_noise(design, _largest(design))
-    ratio = math.sqrt(np.mean(ratios))
-    spread_of = float(np.std(ratios, ddof=1)) / math.sqrt(len(ratios)) / (2 * ratio)
-    return Crossing(power, ratio, spread_of, worst)
+    ratio = math.sqrt(np.mean(squares))
+    error = float(np.std(squares, ddof=1)) / math.sqrt(len(squares)) / (2 * ratio)
+    return Crossing(power, ratio, error, paper_noise.worst_noise(design, _largest(design)))
 
 
 def _measured_words(measured: list[Crossing]) -> list[str]:
-    above = [each for each in measured if each.share >= _SHARE]
-    below = [each for each in measured if each.share < _SHARE]
+    first, last = measured[0], measured[-1]
+    apart = first.share - 2 * first.share_error > _SHARE > last.share + 2 * last.share_error
     where = (
-        f"So the crossing lies between {power_of_two(above[-1].power)} and {power_of_two(below[0].power)}, where it was computed to be."
-        if above and below
-        else "None of these sizes is at the crossing."
+        f"At {power_of_two(first.power)} the noise is clearly above a tenth of n, at {power_of_two(last.power)} clearly below it: the "
+        "crossing is where it was computed to be."
+        if apart
+        else "These sizes are too small, or measured too seldom, to show the crossing."
     )
     return [
         "![noise of the denominator over n](paper-useful.png)",
         "",
         *paragraph(
-            "Measured: one entry, one copy, largest c, d = 2, the denominator against the same structure without noise, "
-            f"{_QUERIES} queries each (at these queries measured over computed; at the worst query by that ratio):"
+            "Measured: one entry, one copy, largest c, d = 2; the denominator, and numerators with all values one (their trees are of "
+            f"the same kind), against the same structure without noise, {_QUERIES} queries. Measured over computed at these queries, and "
+            "by that ratio at the worst one:"
         ),
         *table(
-            [
-                "n",
-                "measured / computed noise",
-                "± one standard error",
-                "noise at the worst query / n",
-            ],
+            ["n", "measured / computed noise", "noise at the worst query / n", "computed"],
             [
                 [
                     power_of_two(each.power),
-                    f"{each.ratio:.2f}",
-                    f"{each.ratio_error:.2f}",
-                    number(each.share),
+                    f"{each.ratio:.2f} ± {each.ratio_error:.2f}",
+                    f"{each.share:.3f} ± {each.share_error:.3f}",
+                    f"{each.worst / 2**each.power:.3f}",
                 ]
                 for each in measured
             ],
