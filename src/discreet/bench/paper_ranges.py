@@ -92,7 +92,7 @@ def ranges_page(out: Path, size: Size) -> list[str]:
     """Compare trees on ranges and on ℓ1 distances, with one another and with what is possible."""
     found = [
         each(leaves, size.builds * (6 if leaves < 2**14 else 3))
-        for leaves in ((1024,) if size.quick else (4096, 65536))
+        for leaves in ((512,) if size.quick else (4096, 65536))
         for each in (measure_ranges, measure_distances)
     ]
     _picture(found, out / "paper-ranges.png")

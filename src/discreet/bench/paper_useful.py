@@ -25,7 +25,7 @@ from discreet.bench.paper_pictures import (
 )
 from discreet.bench.paper_setup import Size
 from discreet.bench.paper_task import rows_and_weights
-from discreet.bench.paper_words import claim, number, paragraph, power_of_two, table
+from discreet.bench.paper_words import claim, paragraph, power_of_two, table
 from discreet.bench.points import spread
 from discreet.errors import DiscreetError
 from discreet.noise import Entropy
@@ -241,7 +241,7 @@ def _measured_words(measured: list[Crossing]) -> list[str]:
 
 def _picture(measured: list[Crossing], path: Path, size: Size) -> None:
     figure, axes = panels(3, size=(12, 4.3))
-    powers = range(8, 42, 4 if size.quick else 2)
+    powers = range(8, 42, 12 if size.quick else 2)
     entry, vector = Design(2, 10, 2), Design(2, 10, 3)
     kinds = {
         "one entry, one copy": dict.fromkeys(ACCOUNTS, entry),
