@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
 from discreet._typing import Floats
+from discreet.errors import BudgetExceeded
 from discreet.kernels import Taylor
 from discreet.ledger.account import Counted
 from discreet.noise import Entropy
@@ -45,6 +46,9 @@ from discreet.paper.structure import (
     warn_noise,
 )
 from discreet.privacy import Privacy
+
+# How the scope of one entry begins; what the whole object costs follows.
+ENTRY = "one fixed entry (column) of the answers, for ever (not the whole structure, which is "
 
 
 class Scope(StrEnum):
@@ -209,10 +213,7 @@ class DPCrossAttention(Structure):
         """Return what the guarantee covers; an entry's says what the whole object costs."""
         if not self._is_part:
             return WHOLE
-        return (
-            "one fixed entry (column) of the answers, for ever (not the whole structure, which is "
-            f"{whole}),"
-        )
+        return f"{ENTRY}{whole}),"
 
     def _paper_nodes(
         self, budget: Budget, c: float | str, noise: Noise
@@ -249,7 +250,13 @@ class DPCrossAttention(Structure):
         node = account.noise
         # The whole may spend more of δ, in proportion.
         delta = min(budget.total.delta * in_whole / in_scope, 0.5)
-        whole = replace_privacy(accounting.tight([(node.mechanism, in_whole)], delta=delta), delta)
+        spent = accounting.tight([(node.mechanism, in_whole)], delta=delta)
+        if math.isinf(spent):
+            raise BudgetExceeded(
+                "Expected the whole structure, which an entry is a part of, to have a guarantee; "
+                "the truncated tails of all columns exceed any: use a smaller delta."
+            )
+        whole = replace_privacy(spent, delta)
         return account.composed, whole, SoftmaxNoise(node, node)
 
     def _warn_if_useless(self, confidence: float) -> None:

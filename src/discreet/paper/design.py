@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -117,7 +118,10 @@ def design(
         candidates.append(Design(ConsistentForest, even_depths(levels, height), account))
     if not candidates:
         raise NoiseDoesNotFit("Expected epsilon to leave noise that fits the lattice.")
-    return min(candidates, key=lambda each: _predicted(each, levels, right))
+    return min(
+        candidates,
+        key=lambda each: each.account.noise.variance * _mean_variance(each.depths, right),
+    )
 
 
 def _heights(levels: int, branching: int | None) -> list[int]:
@@ -130,11 +134,11 @@ def _heights(levels: int, branching: int | None) -> list[int]:
     return [-(-levels // (width.bit_length() - 1))]
 
 
-def _predicted(candidate: Design, levels: int, right: float) -> float:
-    """Return the mean variance over all leaves."""
-    leaves = np.arange(1 << levels)
-    shape = least_squares_variance(leaves, candidate.depths, left=1.0, right=right)
-    return float(np.mean(shape)) * candidate.account.noise.variance
+@lru_cache(maxsize=256)
+def _mean_variance(depths: tuple[int, ...], right: float) -> float:
+    """Return the mean variance over all leaves, in nodes' variances."""
+    leaves = np.arange(1 << depths[-1])
+    return float(np.mean(least_squares_variance(leaves, depths, left=1.0, right=right)))
 
 
 def plain_accountant(
@@ -161,6 +165,7 @@ def plain_accountant(
     return account
 
 
+@lru_cache(maxsize=1024)  # a search takes some tenths of a second, and trees are often alike
 def tight_account(
     kind: Noise, target: Privacy, count: int, *, change: Change = REPLACED_ROW
 ) -> Account:

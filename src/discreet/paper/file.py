@@ -16,10 +16,11 @@ from discreet._version import __version__
 from discreet.accounting import Receipt
 from discreet.accounting.compose import check_mechanisms
 from discreet.errors import CorruptRelease
+from discreet.paper.cross_attention import ENTRY, Scope
 from discreet.paper.families import FAMILIES, Nodes
 from discreet.paper.restoring import Tensors
-from discreet.paper.structure import Structure
-from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours
+from discreet.paper.structure import ALL_COLUMNS, WHOLE, Structure
+from discreet.privacy import Guarantee, Neighbours
 
 FORMAT = "discreet-structure"
 
@@ -90,15 +91,22 @@ def _check_claims(made: Structure, whole: Nodes) -> None:
     fits = (
         dict(receipt.mechanisms) == dict(check_mechanisms(whole))
         and guarantee.neighbours is receipt.neighbours is Neighbours.REPLACE
-        and guarantee.unit == receipt.unit
-        and guarantee.scope.isprintable()
-        and guarantee.scope.startswith(receipt.mark)
-        and receipt.private == (NOT_PRIVATE not in guarantee.scope)
+        and guarantee.unit == receipt.unit == "row"
+        and _says_what_it_covers(made)
         and 0 < guarantee.delta <= made._total_delta * _ROUNDING
         and _covers(guarantee, made._mechanisms)
     )
     if not fits:
         raise CorruptRelease("Expected the noise to be what the guarantee needs.")
+
+
+def _says_what_it_covers(made: Structure) -> bool:
+    """Whether guarantee and receipt say of themselves what the settings say of the structure."""
+    said, mark = made.guarantee.scope, made.receipt.mark
+    if getattr(made, "scope", Scope.VECTOR) is Scope.ENTRY:
+        whole = said.startswith(mark + ENTRY) and said.isprintable()
+        return whole and made.receipt.scope == ALL_COLUMNS
+    return said == mark + WHOLE and made.receipt.scope == WHOLE
 
 
 def _covers(guarantee: Guarantee, nodes: Nodes) -> bool:

@@ -37,6 +37,7 @@ from discreet.paper.structure import (
     compose_equal,
     finite,
     public_bound,
+    replace_privacy,
     settled_c,
     weighted_points,
 )
@@ -147,12 +148,12 @@ class DPTreeHighDim(Structure):
             return plain_accountant(budget, composition=self.accounting, each=trees)
         one = budget.share(self.copies)
 
-        def line_at(c: float) -> Budget:
+        def line_at(c: float) -> Privacy:
             factor = c / math.sqrt(self.dim * math.log(1 / one.prime))
-            return Budget(factor * one.epsilon, one.delta / self.dim)
+            return replace_privacy(factor * one.epsilon, one.delta / self.dim)
 
         def composed_at(c: float) -> Privacy:
-            lines = compose_equal(line_at(c).spent, self.dim, delta_prime=one.prime)
+            lines = compose_equal(line_at(c), self.dim, delta_prime=one.prime)
             return accounting.basic([(lines, self.copies)])
 
         self.c = settled_c(c, composed_at, budget.total)

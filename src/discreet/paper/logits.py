@@ -12,8 +12,14 @@ from discreet.paper.box import Box
 from discreet.paper.net import Net
 from discreet.paper.structure import public_bound
 
-# A finer net than this would cost copies and bring nothing.
-_LEAST_MOVE = 0.01
+# How far snapping may move a logit: a finer net would cost copies and bring nothing, and a coarser
+# one would answer many queries alike.
+_MOVES = 0.01, 0.1
+# e to a larger power leaves float64.
+_MOST_MOVE = 700.0
+
+# The logarithm of the smallest range of a feature, squared twice, that is still a normal number.
+_LEAST_LOG_RANGE = -170.0
 
 
 @dataclass(frozen=True)
@@ -54,22 +60,28 @@ class Logits:
             scale=scale,
             query_upper=box.upper,
         )
+        _check_features(kernel, box.side)
         return cls(box, kernel, box.side if scale is None else scale * dim * box.side)
 
     def net(self, eps_0: float | None) -> Net:
         """Return the net on [0, upper]^d; by default, snapping moves a logit by at most ε_s.
 
-        If there is a degree and no ε_s: by the kernel's error, or a hundredth if that is more.
+        If there is a degree and no ε_s: by the kernel's error, but not less than a hundredth nor
+        more than a tenth.
         """
         error = self.kernel.eps_s
         if eps_0 is None:
-            moved = max(self.kernel.error, _LEAST_MOVE) if error is None else error
+            least, most = _MOVES
+            moved = min(max(self.kernel.error, least), most) if error is None else error
             eps_0 = moved / self.reach
         return Net(self.box.upper, eps_0, self.kernel.dim)
 
     def snapped_error(self, net: Net) -> float:
         """Return (1 + ε_s)·e^(reach·ε_0) - 1: snapping moves a logit that far; errors multiply."""
-        return (1 + self.kernel.error) * math.exp(self.reach * net.radius) - 1
+        moved = self.reach * net.radius
+        if moved > _MOST_MOVE:
+            return math.inf
+        return (1 + self.kernel.error) * math.exp(moved) - 1
 
     def inside(self, queries: Floats) -> Floats:
         """Return queries, clipped to [0, upper]."""
@@ -79,3 +91,16 @@ class Logits:
         """Return exp(scale·lower·Σ_j y_j) for each query: what shifted sums are multiplied by."""
         total = self.inside(queries).sum(axis=-1)
         return np.asarray(np.exp(self.kernel.scale * self.box.lower * total))
+
+
+def _check_features(kernel: Taylor, side: float) -> None:
+    """Raise `InvalidInput` if a feature's range would vanish in float64.
+
+    Without making features, of which there may be more than fit in memory: the smallest range of
+    degree j is that of a single coordinate's power, (R·√scale)^j/√j!.
+    """
+    base = math.log(side) + 0.5 * math.log(kernel.scale)
+    degree = kernel.degree or 0
+    smallest = min(j * base - 0.5 * math.lgamma(j + 1) for j in range(degree + 1))
+    if smallest < _LEAST_LOG_RANGE:
+        _validate.reject("degree", degree, "smaller for logits as small as these: features vanish")

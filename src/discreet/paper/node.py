@@ -107,7 +107,6 @@ def node_noise(
     return NodeNoise(law_of(mechanism), mechanism, unit)
 
 
-@lru_cache(maxsize=1024)  # a search takes some tenths of a second, and trees are often alike
 def tight_node_noise(
     kind: Noise, *, target: Privacy, count: int, change: Change = REPLACED_ROW
 ) -> NodeNoise:

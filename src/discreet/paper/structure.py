@@ -36,7 +36,7 @@ _LARGEST_EPSILON = 1e9
 
 # What a receipt covers. Always the whole object: whoever gives it away gives away all of it.
 WHOLE = "the structure and all its answers"
-_ALL_COLUMNS = "the whole structure, with all columns of its answers,"
+ALL_COLUMNS = "the whole structure, with all columns of its answers,"
 
 
 # The largest c that the theorems allow for what was asked for.
@@ -96,7 +96,7 @@ class Structure(abc.ABC):
             mechanisms=mechanisms if whole is None else whole,
             neighbours=Neighbours.REPLACE,
             unit="row",
-            scope=WHOLE if whole is None else _ALL_COLUMNS,
+            scope=WHOLE if whole is None else ALL_COLUMNS,
             entropy=source,
         )
         self.guarantee = Guarantee(

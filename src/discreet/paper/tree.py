@@ -26,6 +26,8 @@ from discreet.paper.structure import (
 
 # A change of L1 norm Δ over N rounded leaves grows by less than 2N steps; Δ is many times that.
 _SLACK = 2**16
+# All leaves together stay below 2^62 steps, and each may be 2^15 times Δ.
+_ROOM = 2**47
 
 
 class DPTree(Structure):
@@ -41,7 +43,8 @@ class DPTree(Structure):
     Args:
         leaves: real sums a_1, ..., a_n, shape (n,); leaf j covers [(j-1)/N, j/N)·upper, with N the
             next power of two (missing leaves are zero).
-            Leaves beyond 2^51 lattice steps (at least 2^15 times Δ) are clipped.
+            Leaves beyond 2^15 times Δ may be clipped; where there are more than 2^21, beyond
+            2^58/N² times Δ. Error bounds are for leaves that are not.
         sensitivity: Δ, the largest L1 change of all leaves together when one row is replaced.
         epsilon: for the whole tree and all queries.
         delta: likewise; below one half.
@@ -181,7 +184,9 @@ def leaf_change(width: int) -> Change:
     Each leaf that changes may add one step by rounding and a quarter by the quotients; Δ is many
     times that, and within the law's range.
     """
-    return Change(1, slack=2 * width, finest=_SLACK * width, coarsest=16 * width)
+    coarsest = 16 * width
+    finest = max(min(_SLACK * width, _ROOM // width), coarsest)
+    return Change(1, slack=2 * width, finest=finest, coarsest=coarsest)
 
 
 def _rounded(leaves: Floats, step: float, width: int) -> Integers:

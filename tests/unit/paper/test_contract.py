@@ -587,6 +587,14 @@ def a_finer_lattice(settings, tensors):
     settings["settings"]["noise"]["unit"] *= 2
 
 
+def both_say(**changes):
+    def change(settings, tensors):
+        settings["guarantee"].update(changes)
+        settings["receipt"].update(changes)
+
+    return change
+
+
 def narrow_nodes(settings, tensors):
     tensors["nodes"] = tensors["nodes"].astype(np.int32)
 
@@ -618,6 +626,9 @@ def test_wrong_claims_are_refused(name):
         claims(unit="record"),
         claims(scope="all\nof it"),
         claims(scope="NOT PRIVATE: nothing"),
+        claims(scope="one person's whole life, and " + structure.guarantee.scope),
+        receipt_says(scope="nothing at all"),
+        both_say(unit="person"),
         times_less_noise(much),
         receipt_says(private=False),
         receipt_says(unit="record"),

@@ -12,6 +12,7 @@ from resealing import contents, resealed
 from discreet import CorruptRelease, _packing, paper
 from discreet.paper import file
 from discreet.paper.families import FAMILIES
+from discreet.paper.structure import WHOLE
 
 RNG = np.random.default_rng(8)
 X, W, V = RNG.random((9, 2)), RNG.uniform(-1, 1, 9), RNG.uniform(-1, 1, (9, 2))
@@ -143,7 +144,10 @@ def test_the_guarantee_of_one_column_is_none_of_the_whole():
         [pair] = settings["receipt"]["mechanisms"]
         pair["count"] = sum(count for _, count in structure._mechanisms)
 
-    for change in (of_everything, nodes_of_one_column):
+    def said_of_everything(settings, tensors):
+        settings["guarantee"]["scope"] = WHOLE
+
+    for change in (of_everything, nodes_of_one_column, said_of_everything):
         with pytest.raises(CorruptRelease, match="guarantee"):
             file.from_bytes(resealed(data, change))
 

@@ -60,6 +60,19 @@ def test_the_largest_c_fits_and_a_larger_one_does_not(name):
             WITH_C[name](c=wrong)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 8.0, 300.0])
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_there_is_a_largest_c_at_every_epsilon(epsilon, dim):
+    points = RNG.random((ROWS, dim))
+    split = SPLIT | {"epsilon": epsilon}
+    for structure in (
+        paper.DPTreeHighDim(points, W, p=1, **BOXES, **split),
+        paper.DPTreeHighDimAdaptive(points, W, p_f=0.01, **BOXES, **split),
+        paper.DPTreeSoftmax(points, W, eps_s=0.1, **BOXES, **split),
+    ):
+        assert structure.guarantee.epsilon == pytest.approx(epsilon)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_tight_accounts_spend_what_was_asked_for_and_need_less_noise(name):
     loose, tight = (ALL[name](accounting=how) for how in paper.Accounting)
@@ -117,6 +130,37 @@ def test_a_degree_may_stand_for_an_error(name):
             continue
         with pytest.raises(InvalidInput, match="degree, eps_s"):
             kinds[name](**wrong)
+
+
+def test_a_degree_that_is_too_small_still_has_a_net_and_a_bound():
+    options = {**ATTENTION, "eps_s": None, "upper": 3.0, "accounting": "tight"}
+    coarse = paper.DPCrossAttention(X, V, degree=1, scale=0.5, **options)
+    assert coarse.net.cells > 10  # not one answer for all
+    assert coarse.error_bound(0.9) == 2 * coarse.value_bound
+    assert paper.DPCrossAttention(X, V, degree=2, eps_0=1e3, **options).relative_error == math.inf
+
+
+def test_features_that_vanish_are_refused():
+    for options in ({"upper": 1e-80, "degree": 5}, {"upper": 1.0, "scale": 1e-200, "degree": 4}):
+        with pytest.raises(InvalidInput, match="degree="):
+            paper.DPTreeSoftmax(X, W, weight_bound=1.0, **SPLIT, **options)
+
+
+def test_an_entry_of_a_whole_without_a_guarantee_is_refused():
+    options = ATTENTION | {"delta": 0.05, "delta_prime": 0.05, "scope": "entry"}
+    with pytest.raises(BudgetExceeded, match="smaller delta"):
+        paper.DPCrossAttention(X, RNG.uniform(-1, 1, (ROWS, 40)), accounting="tight", **options)
+
+
+@pytest.mark.parametrize("rows", [1000, 2**18, 2**20])
+def test_large_leaves_of_wide_trees_are_not_clipped(rows):
+    leaves = np.zeros(rows)
+    leaves[5] = 3e4
+    tree = paper.DPTree(
+        leaves, sensitivity=1.0, epsilon=20.0, delta=1e-6, upper=1.0, entropy=Silent()
+    )
+    left, _ = tree.query([0.9])
+    assert left[0] == pytest.approx(3e4, abs=tree.deterministic_error)
 
 
 @pytest.mark.parametrize("scale", [0.1, 2.0])
