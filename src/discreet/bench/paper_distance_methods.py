@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet import paper
 from discreet._typing import Floats
-from discreet.bench.paper_setup import sigma
+from discreet.bench.paper_setup import normals, sigma
 from discreet.paper import oracle
 from discreet.testing import Seeded
 
@@ -70,9 +70,7 @@ class Distances:
 
     def gaussian(self, change: float, shape: int | tuple[int, ...], seed: int) -> Floats:
         """Return Gaussian noise for a replaced row that changes what is released by so much."""
-        return np.random.default_rng(seed).normal(
-            0, change * sigma(self.epsilon, self.delta), shape
-        )
+        return change * sigma(self.epsilon, self.delta) * normals(shape, seed)
 
 
 Method = Callable[[Distances, int], Floats]

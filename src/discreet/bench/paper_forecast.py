@@ -7,6 +7,7 @@ come the median, the quotient and the clamps. Measured errors are beside it on t
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from discreet._typing import Floats
 from discreet.bench import paper_noise
 from discreet.bench.paper_methods import LARGEST, PAPER, TIGHT, direct_change, item_change
 from discreet.bench.paper_noise import Design
-from discreet.bench.paper_setup import sigma
+from discreet.bench.paper_setup import normals, sigma
 from discreet.bench.paper_task import Setting, Task, task_of
 from discreet.kernels import Taylor
 from discreet.paper.structure import Budget
@@ -113,12 +114,19 @@ def _polynomial_sums(
 
 def _relative_error(setting: Setting, task: Task, sums: _Sums) -> float:
     """Return the error of the first column's clamped quotient, in units of the best constant's."""
-    rng, more = np.random.default_rng(0), setting.rows / len(task.keys)
-    shape = (sums.copies, len(task.queries), _DRAWS)
+    more = setting.rows / len(task.keys)
     numerator, denominator = (
-        more * exact[:, None] + spread[:, None] * np.median(rng.normal(size=shape), axis=0)
-        for exact, spread in zip((sums.numerator, sums.denominator), sums.spreads, strict=True)
+        more * exact[:, None] + spread[:, None] * _medians(sums.copies, len(task.queries), seed)
+        for seed, (exact, spread) in enumerate(
+            zip((sums.numerator, sums.denominator), sums.spreads, strict=True)
+        )
     )
     safe = np.clip(denominator, setting.rows, setting.rows * math.exp(setting.upper**2))
     answers = setting.bound * np.clip(numerator / safe, -1, 1)
     return float(np.sqrt(np.mean((answers - task.truth[:, :1]) ** 2))) / task.spread
+
+
+@cache
+def _medians(copies: int, queries: int, seed: int) -> Floats:
+    """Return medians of standard normal copies, shape (queries, draws)."""
+    return np.asarray(np.median(normals((copies, queries, _DRAWS), seed), axis=0))

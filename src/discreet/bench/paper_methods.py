@@ -17,7 +17,7 @@ import numpy as np
 import discreet
 from discreet import paper
 from discreet._typing import Floats
-from discreet.bench.paper_setup import sigma
+from discreet.bench.paper_setup import normals, sigma
 from discreet.bench.paper_task import Setting, Task
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
@@ -173,8 +173,7 @@ METHODS: dict[str, Method] = {
 
 def _gaussian(setting: Setting, change: float, shape: int | tuple[int, ...], seed: int) -> Floats:
     """Return Gaussian noise for a replaced row that changes what is released by so much (L2)."""
-    spread = change * sigma(setting.epsilon, setting.total_delta)
-    return np.random.default_rng(seed).normal(0, spread, shape)
+    return change * sigma(setting.epsilon, setting.total_delta) * normals(shape, seed)
 
 
 def _attention(setting: Setting, numerator: Floats, denominator: Floats) -> Floats:

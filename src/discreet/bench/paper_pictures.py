@@ -122,4 +122,4 @@ def draw(
 
 def save(figure: Figure, path: Path) -> None:
     """Write one PNG, small enough to commit."""
-    figure.savefig(path, dpi=80, metadata={"Software": None})
+    figure.savefig(path, dpi=80, metadata={"Software": None}, pil_kwargs={"optimize": True})

@@ -62,7 +62,7 @@ LOOKS = {"c = 0.1": Look("o", ORANGE), "largest c": Look("s", AMBER), "tight": L
 
 def useful_page(out: Path, size: Size) -> list[str]:
     """Compute the first useful n for every reading of the paper, and measure one crossing."""
-    dims = _DIMS[:2] if size.quick else _DIMS
+    dims = (2,) if size.quick else _DIMS
     rows, firsts = [], {}
     for dim in dims:
         entry, vector = Design(dim, 10, 2), Design(dim, 10, dim + 1)

@@ -59,7 +59,7 @@ def test_factors_powers_settings_and_lists():
     assert listed(["a", "b", "c"]) == "a, b and c"
 
 
-@given(st.lists(st.sampled_from(["word", "-", "+", "*", "|", "longerword", "y"]), min_size=1))
+@given(st.lists(st.sampled_from(["word", "-", "+", "*", "|", "longerword", "y"]), min_size=60))
 def test_no_line_of_a_paragraph_begins_a_list(words):
     text = " ".join(["First", *words, "last."])
     *lines, blank = paragraph(text)
