@@ -58,6 +58,13 @@ TREES: dict[str, dict[str, Any]] = {
 _COLOURS = {BINARY: ORANGE, GAUSSIAN: AMBER, CONSISTENT: GREEN, BEST: BLUE}
 
 
+_LAWS: dict[type, str] = {
+    accounting.Gaussian: "Gaussian",
+    accounting.DiscreteLaplace: "Laplace",
+    accounting.TruncatedLaplace: "truncated Laplace",
+}
+
+
 @dataclass(frozen=True)
 class Found:
     """Root mean square errors of one kind of query at one n.
@@ -91,7 +98,7 @@ class Found:
 def ranges_page(out: Path, size: Size) -> list[str]:
     """Compare trees on ranges and on ℓ1 distances, with one another and with what is possible."""
     found = [
-        each(leaves, size.builds * (6 if leaves < 2**14 else 3))
+        each(leaves, size.builds * (12 if leaves < 2**14 else 8))
         for leaves in ((512,) if size.quick else (4096, 65536))
         for each in (measure_ranges, measure_distances)
     ]
@@ -117,7 +124,7 @@ def ranges_page(out: Path, size: Size) -> list[str]:
                 and all(each.measured[BEST] > 5 * each.bound for each in distances),
                 "For ranges that is "
                 + listed([f"{each.measured[BEST] / each.bound:.2f}" for each in ranges])
-                + " times the least that any factorisation with Gaussian noise can have (truncated Laplace noise on few levels can "
+                + " times the least that any factorisation with Gaussian noise can have (Laplace noise on few levels can "
                 "have less), and far below noise on every leaf: trees are the right tool. For ℓ1 distances it is "
                 + listed([f"{each.measured[BEST] / each.bound:.0f}" for each in distances])
                 + " times that: they are not (cosine sums, in the section before, have "
@@ -162,13 +169,13 @@ def ranges_page(out: Path, size: Size) -> list[str]:
         "",
         *paragraph(
             "*The lower bound.* A factorisation W = BA of m queries over N leaves, with Gaussian noise on the A-sums, has root mean "
-            "square error 2σ·‖A‖_{1→2}·‖B‖_F/√m, where 2 is the change of a row and "
-            f"σ = {number(sigma(_EPSILON, _DELTA), 5)}. Since ‖W‖_* ≤ ‖A‖_F·‖B‖_F and ‖A‖_F ≤ √N·‖A‖_{{1→2}}, that is at least "
-            "2σ·‖W‖_*/√(mN), where ‖W‖_* is the sum of the singular values of W. All ranges over N leaves have singular values "
-            "√(N+1)/(2·sin(jπ/(2N+2))), j = 1, ..., N: WᵀW is (N+1) times the inverse of the second difference. (For prefix sums, "
-            "1/(2·sin((2j-1)π/(4N+2))), it is a lower bound on γ₂: "
+            "square error `2σ·‖A‖_{1→2}·‖B‖_F/√m`, where 2 is the change of a row, `‖A‖_{1→2}` the largest norm of a column of A, and "
+            f"σ = {number(sigma(_EPSILON, _DELTA), 5)}. Let S be the sum of the singular values of W. Since `S ≤ ‖A‖_F·‖B‖_F` and "
+            "`‖A‖_F ≤ √N·‖A‖_{1→2}`, that is at least `2σ·S/√(mN)`. All ranges over N leaves have singular values "
+            "`√(N+1)/(2·sin(jπ/(2N+2)))`, j = 1, ..., N: WᵀW is (N+1) times the inverse of the second difference. (Prefix sums have "
+            "`1/(2·sin((2j-1)π/(4N+2)))`, and S/N is a lower bound on their γ₂: "
             + listed([f"{prefix_bound(each.leaves):.2f} at N = {each.leaves}" for each in ranges])
-            + ".) The matrix |y_i - x_j| over the middles of N leaves has trace zero and one positive eigenvalue, so that its singular "
+            + ".) The matrix `|y_i - x_j|` over the middles of N leaves has trace zero and one positive eigenvalue, so that its singular "
             "values add up to twice that."
         ),
     ]
@@ -263,7 +270,7 @@ def _design(structure: Structure, forest: Forest) -> str:
     """Say how wide a tree is and what noise it has."""
     width = " or ".join(str(1 << step) for step in sorted(set(np.diff([0, *forest.depths]))))
     [(mechanism, _)] = structure.receipt.mechanisms
-    law = "Gaussian" if isinstance(mechanism, accounting.Gaussian) else "truncated Laplace"
+    law = _LAWS[type(mechanism)]
     return f"{width} children a node, {law}"
 
 

@@ -1,6 +1,7 @@
 """Words of the page: tables, numbers, and sentences that must be true."""
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -21,9 +22,7 @@ def paragraph(*sentences: str) -> list[str]:
 
     No line begins with a sign that would make it an item of a list.
     """
-    text = " ".join(sentences)
-    for sign in "-+*#>|":
-        text = text.replace(f" {sign} ", f"{_GLUE}{sign} ")
+    text = re.sub(r" (?=[-+*#>|] )", _GLUE, " ".join(sentences))
     lines = textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_GLUE, " ") for line in lines] + [""]
 
