@@ -1,9 +1,8 @@
-"""The costs of the paper's structures: time, memory, and what their accounting gives away."""
+"""The costs of the paper's structures: time and memory."""
 
 import math
 import subprocess
 import sys
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,21 +12,14 @@ import numpy as np
 from discreet import paper
 from discreet._typing import Floats
 from discreet.bench import paper_loops
-from discreet.bench.paper_setup import (
-    BASE,
-    Size,
-    attention,
-    panels,
-    rows_and_weights,
-    save,
-    slope,
-    style,
-    timed,
-)
+from discreet.bench.paper_laws import attention
+from discreet.bench.paper_pictures import BLUE, INK, by_ratios, legend_below, panels, save, titled
+from discreet.bench.paper_setup import Size, slope, timed
+from discreet.bench.paper_task import rows_and_weights
+from discreet.bench.paper_words import claim, paragraph, table
 from discreet.bench.points import spread
 from discreet.errors import DiscreetError
 from discreet.noise import Entropy
-from discreet.paper.node import Noise
 from discreet.testing import Silent
 
 
@@ -38,30 +30,45 @@ def times_page(out: Path, size: Size) -> list[str]:
     builds, answers = [], []
     for n in rows:
         builder = attention(n)
-        builds.append(timed(partial(builder, None)))
+        builds.append(timed(partial(builder, None), 2))
         structure = builder(None)
-        answers.append(timed(partial(structure.sums, queries), 7))
-    figure, axes = panels(2, size=(9, 3.6))
-    axes[0].plot(rows, np.array(builds) / builds[0], "ko-")
-    style(axes[0], "build time, relative", "rows n", "")
-    axes[1].plot(rows, np.array(answers) / answers[0], "ks-", label="measured")
-    axes[1].plot(rows, np.log2(rows) / math.log2(rows[0]), "k:", label="log n")
-    style(axes[1], "query time, relative", "rows n", "")
-    axes[1].legend()
-    save(figure, out / "paper-times.png")
-    growth = answers[-1] / answers[0]
+        answers.append(timed(partial(structure.sums, queries), 5))
+    _times_picture(rows, builds, answers, out / "paper-times.png")
+    growth, logarithm = answers[-1] / answers[0], math.log2(rows[-1]) / math.log2(rows[0])
     upper = rows[len(rows) // 2 :]  # where the fixed costs of a build no longer show
     return [
         "## Time",
         "",
+        *paragraph(
+            claim(
+                growth < rows[-1] / rows[0],
+                f"**Build time grows as n (slope {slope(upper, builds[-len(upper) :]):.2f} from n = {upper[0]} on; the theorem: 1), query "
+                f"time hardly at all**: {growth:.2f} times as long at n = {rows[-1]} as at n = {rows[0]}, where log n, the theorem's, grows "
+                f"{logarithm:.2f} times (caches add to it).",
+            )
+        ),
+        "One entry of attention, one copy, d = 2, ε_s = 0.1; 500 queries. Ratios within one run.",
+        "",
         "![build and query time against n](paper-times.png)",
         "",
-        f"- build against n (from {upper[0]} rows on): slope {slope(upper, builds[-len(upper) :]):.2f} (the theorem: 1)",
-        f"- queries: {growth:.2f} times as long at n = {rows[-1]} as at n = {rows[0]}, where log n grows",
-        f"  {math.log2(rows[-1]) / math.log2(rows[0]):.2f} times; slope {slope(rows, answers):.2f}",
-        "  (the theorem: logarithmic; caches add to it)",
-        "",
     ]
+
+
+def _times_picture(rows: list[int], builds: list[float], answers: list[float], path: Path) -> None:
+    figure, axes = panels(2, size=(9, 3.9))
+    for axis, took, law, name in (
+        (axes[0], builds, [n / rows[0] for n in rows], "n"),
+        (axes[1], answers, [math.log2(n) / math.log2(rows[0]) for n in rows], "log n"),
+    ):
+        axis.plot(rows, np.array(took) / took[0], "o-", color=BLUE, label="measured")
+        axis.plot(rows, law, ":", color=INK, label="the theorem's growth")
+        by_ratios(axis, rows[::2])
+        titled(
+            axis, f"{'build' if name == 'n' else 'query'} time, relative; dotted: {name}", "rows n"
+        )
+    axes[1].set_ylim(0.5, 8)
+    legend_below(figure, axes[0], 2)
+    save(figure, path)
 
 
 def speed_page() -> list[str]:
@@ -100,98 +107,54 @@ def speed_page() -> list[str]:
 
     if not np.allclose(loops(), answers, rtol=1e-9, atol=1e-6):
         raise DiscreetError("The plain loops and the structure give different numbers: no ratio.")
-    slow, fast = timed(loops, 1), timed(lambda: ours(Silent()), 7)
-    noisy = timed(lambda: ours(None), 7)
+    slow, fast = timed(loops, 1), timed(lambda: ours(Silent()), 5)
+    noisy = timed(lambda: ours(None), 5)
     nodes = trees.forest.nodes
 
     def draws() -> None:
         trees.noise.law.sample(nodes.shape)
         totals.law.sample(nodes.shape[1:])  # one more coordinate
 
-    alone = timed(draws, 7)
+    alone = timed(draws, 5)
     memory, nbytes = build_memory()
     return [
-        "## Speed and memory, as ratios in one run",
+        "## Speed and memory",
         "",
-        f"- one DPTreeSoftmax, n = 4096, r = {structure.kernel.features}, built and asked 100 queries without noise:",
-        f"  {slow / fast:.0f} times faster than plain loops over Algorithms 1, 2, 4 and 5",
-        "  (`discreet.bench.paper_loops`), which give the same numbers",
-        f"- with noise: {noisy / alone:.2f} times the time of its noise draws alone",
-        f"- DPCrossAttention at n = 1024, d = 4, ε_s = 0.1: {nbytes / 2**20:.0f} MiB of state; the whole process that",
-        f"  builds it peaks at {memory / 2**20:.0f} MiB",
-        "",
+        *paragraph(
+            claim(
+                slow > fast,
+                f"**All trees at once are {slow / fast:.0f} times as fast as plain loops over Algorithms 2, 3, 4 and 5**, which give the "
+                f"same numbers; with noise, drawing it is {min(alone / noisy, 1):.0%} of the time.",
+            )
+        ),
+        *paragraph(
+            f"One DPTreeSoftmax, n = 4096, d = 4, r = {structure.kernel.features}, built and asked 100 queries, without noise and with "
+            "it (`discreet.bench.paper_loops` has the loops). DPCrossAttention at n = 1024, d = d_v = 4, ε_s = 0.1, p_f = 0.01:"
+        ),
+        *table(
+            ["state", "peak of the whole process that builds it"],
+            [[f"{nbytes / 2**20:.0f} MiB", f"{memory / 2**20:.0f} MiB"]],
+        ),
     ]
 
 
 def build_memory() -> tuple[int, int]:
     """Return the peak memory of a process that builds one attention, and the bytes it keeps."""
     script = (
-        "import resource, warnings, numpy as np; from discreet import paper; warnings.simplefilter('ignore');"
-        "from discreet.bench.paper_setup import rows_and_weights; K, V = rows_and_weights(1024, 4, 4);"
+        "import resource, sys, warnings, numpy as np; from discreet import paper; warnings.simplefilter('ignore');"
+        "from discreet.bench.paper_task import rows_and_weights; K, V = rows_and_weights(1024, 4, 4);"
         "s = paper.DPCrossAttention(K, V, upper=1.0, value_bound=1.0, epsilon=1.0, delta=1e-6,"
         " delta_prime=1e-6, c=0.1, eps_s=0.1, p_f=0.01);"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, s.nbytes)"
+        # Not ru_maxrss where there is another way: it remembers the process that started this one.
+        "from pathlib import Path; status = Path('/proc/self/status');"
+        "lines = status.read_text().splitlines() if status.exists() else [];"
+        "peaks = [int(line.split()[1]) * 1024 for line in lines if line.startswith('VmHWM')];"
+        "unit = 1 if sys.platform == 'darwin' else 1024;"
+        "peaks += [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit];"
+        "print(peaks[0], s.nbytes)"
     )
     done = subprocess.run(  # noqa: S603 (the script above)
         [sys.executable, "-c", script], capture_output=True, check=True, text=True
     )
     peak, nbytes = done.stdout.split()
-    unit = 1 if sys.platform == "darwin" else 1024
-    return int(peak) * unit, int(nbytes)
-
-
-def accounting_page(out: Path) -> list[str]:
-    """The same trees, accounted by theorems with constants and by the privacy loss distribution."""
-    lines = [
-        "## Paper accounting against tight accounting",
-        "",
-        "Standard deviation of one copy's noise in the denominator at the worst query, ε = 1, δ + δ' = 2e-6, whole",
-        "vector, and the error bound that holds for all queries together (99%). The bound of the paper's form",
-        "counts its copies: each of the l copies has a budget of 1/l.",
-        "",
-        "| n | d | copies | noise, paper | noise, tight | less noise | bound, paper | bound, tight | smaller bound |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    ratios = []
-    for rows, dim in ((256, 2), (1024, 2), (4096, 2), (1024, 4)):
-        keys, values = rows_and_weights(rows, dim, dim)
-        settings = {**BASE, "p_f": 0.01, "epsilon": 1.0, "value_bound": 1.0}
-        found = {}
-        for name, noise in (
-            ("paper", Noise.TRUNCATED_LAPLACE),
-            ("tight", Noise.TRUNCATED_LAPLACE),
-            ("gaussian", Noise.GAUSSIAN),
-        ):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                structure = paper.DPCrossAttention(
-                    keys,
-                    values,
-                    accounting="paper" if name == "paper" else "tight",
-                    noise=noise,
-                    **settings,
-                )
-            corner = np.ones((1, dim))
-            spread = math.sqrt(structure._sums.variance(corner)[0, -1])  # noqa: SLF001
-            found[name] = (spread, structure.sums_error_bound(0.99)[1], structure.copies)
-        (loose, loose_bound, copies), (tight, tight_bound, _) = found["paper"], found["tight"]
-        ratios.append((rows, dim, loose / tight, found["gaussian"][0] / tight))
-        lines.append(
-            f"| {rows} | {dim} | {copies} | {loose:.3g} | {tight:.3g} | {loose / tight:.0f}× "
-            f"| {loose_bound:.3g} | {tight_bound:.3g} | {loose_bound / tight_bound:.0f}× |"
-        )
-    figure, [axis] = panels(1, size=(6, 3.4))
-    labels = [f"n = {rows}\nd = {dim}" for rows, dim, _, _ in ratios]
-    axis.bar(labels, [ratio for _, _, ratio, _ in ratios], color="0.4")
-    axis.set(title="times less noise for the same (ε, δ)", ylabel="paper / tight")
-    save(figure, out / "paper-accounting.png")
-    gaussian = ", ".join(f"{g:.2f}" for *_, g in ratios)
-    return [
-        *lines,
-        "",
-        "![times less noise under tight accounting](paper-accounting.png)",
-        "",
-        f"With Gaussian noise under the same tight account the spread is {gaussian} times that of truncated Laplace",
-        "in these four settings.",
-        "",
-    ]
+    return int(peak), int(nbytes)

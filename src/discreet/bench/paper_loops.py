@@ -1,4 +1,4 @@
-"""Algorithms 1, 2, 4 and 5 as the paper writes them: plain loops, one node at a time.
+"""Algorithms 2, 3, 4 and 5 as the paper writes them: plain loops, one node at a time.
 
 The yardstick for `discreet.paper`, which must give the same numbers without noise.
 """
@@ -9,7 +9,7 @@ from discreet.kernels import Taylor
 
 
 class Tree:
-    """Algorithm 1 without noise and without its root: nodes in heap order, leaves from N on."""
+    """Algorithm 2 without noise and without its root: nodes in heap order, leaves from N on."""
 
     def __init__(self, leaves: list[int]) -> None:
         self.size = len(leaves)
@@ -56,7 +56,7 @@ class Distance:
 
 
 class Softmax:
-    """Algorithm 2: a Distance for each feature, and one for the sum of the weights."""
+    """Algorithm 3: a Distance for each feature, and one for the sum of the weights."""
 
     def __init__(
         self,

@@ -1,54 +1,72 @@
 """The experiments that the paper does not have, as one page with pictures.
 
-Errors are measured against the same structure without noise, so that they are the noise's alone.
-Times are ratios or slopes within one run.
+Total errors are against the truth, for queries that no method has seen. Every sentence of the page
+that states a result is made from what was measured, or refused (`paper_words.claim`). Times are
+ratios or slopes within one run.
 """
 
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from discreet.bench.paper_costs import accounting_page, speed_page, times_page
-from discreet.bench.paper_laws import errors_page, useful_page, variance_page
-from discreet.bench.paper_setup import Size
-
-_FULL = Size(builds=24, largest_power=17)
-_QUICK = Size(builds=4, largest_power=13)
+from discreet.bench.paper_constant import constant_page
+from discreet.bench.paper_costs import speed_page, times_page
+from discreet.bench.paper_data import data_sets
+from discreet.bench.paper_distances import distances_page
+from discreet.bench.paper_error import error_page
+from discreet.bench.paper_laws import laws_page, variance_page
+from discreet.bench.paper_ranges import ranges_page
+from discreet.bench.paper_setup import FULL, QUICK, Size
+from discreet.bench.paper_useful import useful_page
 
 PAGE = "paper-results.md"
 
 _HEAD = """# The paper, measured
 
-Made by `discreet paper report`; the paper itself has no experiments.
+Made by `discreet paper report`; the paper itself has no experiments. Every structure here is described in
+[The paper, theorem by theorem](paper.md). Noise comes from seeds, so that the same numbers come again; times differ.
+Exact answers and errors are for the owner of the data: they are not private.
 """
+
+Section = Callable[[Path, Size], list[str]]
+
+SECTIONS: dict[str, Section] = {
+    "error against the truth": error_page,
+    "the constant c": lambda out, size: constant_page(out, quick=size.quick),
+    "useful n": useful_page,
+    "distances": distances_page,
+    "better trees": ranges_page,
+    "laws": laws_page,
+    "variances": lambda out, _: variance_page(out),
+    "times": times_page,
+    "speed": lambda _out, _size: speed_page(),
+}
 
 
 def write(
-    folder: Path, *, quick: bool = False, done: Callable[[str], None] = lambda _: None
+    folder: Path,
+    *,
+    quick: bool = False,
+    size: Size | None = None,
+    done: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Run all experiments and write paper-results.md and its PNGs; return the page.
 
     Args:
         folder: made if it is not there; its parent must be.
-        quick: fewer builds and rows.
+        quick: fewer builds, rows and values.
+        size: how much work to do, if neither the whole nor the quick run is wanted.
         done: told the name of each section when it is finished.
     """
-    size = _QUICK if quick else _FULL
+    size = (QUICK if quick else FULL) if size is None else size
+    data_sets()  # what is missing is said before the work, not after it
     # Moved to the folder when all of it is there.
     with tempfile.TemporaryDirectory(dir=folder.absolute().parent, prefix=".discreet-") as name:
         work = Path(name)
-        sections: dict[str, Callable[[], list[str]]] = {
-            "errors": lambda: errors_page(work, size),
-            "variances": lambda: variance_page(work),
-            "times": lambda: times_page(work, size),
-            "speed": speed_page,
-            "accounting": lambda: accounting_page(work),
-            "usefulness": useful_page,
-        }
         lines = [_HEAD]
-        for title, section in sections.items():
-            lines += section()
-            done(title)
+        for number, (title, section) in enumerate(SECTIONS.items(), 1):
+            lines += section(work, size)
+            done(f"{number} of {len(SECTIONS)}, {title}")
         (work / PAGE).write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
         folder.mkdir(exist_ok=True)
         for path in work.iterdir():

@@ -1,85 +1,74 @@
-"""What the experiments on the paper share: structures to measure, clocks, slopes, pictures."""
+"""What the experiments on the paper share: how much work to do, clocks and slopes."""
 
-import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import cache
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from discreet import paper
-from discreet.bench.points import spread
-from discreet.noise import Entropy
-from discreet.pictures import dress
-from discreet.testing import Seeded, Silent
-
-# One copy (p_f is that large), one column, ε so large that D is not noise: the law in n, ε, R_w and
-# d is the same at every ε, because the noise is inversely proportional to it.
-BASE: dict[str, Any] = {
-    "upper": 1.0,
-    "delta": 1e-6,
-    "delta_prime": 1e-6,
-    "c": 0.1,
-    "eps_s": 0.1,
-    "p_f": 0.6,
-}
-LARGE_EPSILON = 2000.0
-QUERIES = 50
-
-Builder = Callable[[Entropy | None], paper.DPCrossAttention]
+from discreet._typing import Floats
+from discreet.accounting import gaussian_sigma
+from discreet.noise import RoundedGaussian
+from discreet.testing import Seeded
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much work to do."""
+    """How much work to do.
 
+    Attributes:
+        quick: whether to leave out what takes long.
+        builds: of each structure, where the number is not by its size.
+        draws: of noise for each method and point; at least one build is done.
+        base_rows: n of the base setting.
+        most_nodes: structures with more are computed and not built.
+        largest_power: of the number of rows, where laws and times are measured.
+        crossing_powers: of the number of rows, where the useful n is measured.
+    """
+
+    quick: bool
     builds: int
+    draws: int
+    base_rows: int
+    most_nodes: int
     largest_power: int
+    crossing_powers: tuple[int, ...]
 
 
-def rows_and_weights(rows: int, dim: int, columns: int = 1) -> tuple[Any, Any]:
-    """Return points in [0, 1]^dim and weights in ±1, one for each row and column."""
-    both = spread(rows, dim + columns)
-    return both[:, :dim], 2 * both[:, dim:] - 1
+FULL = Size(
+    quick=False,
+    builds=4,
+    draws=12 * 10**6,
+    base_rows=16384,
+    most_nodes=7 * 10**6,
+    largest_power=16,
+    crossing_powers=(16, 17, 18),
+)
+QUICK = Size(
+    quick=True,
+    builds=2,
+    draws=3 * 10**5,
+    base_rows=1024,
+    most_nodes=5 * 10**5,
+    largest_power=13,
+    crossing_powers=(12,),
+)
 
 
-def attention(rows: int, *, dim: int = 2, bound: float = 1.0, **options: Any) -> Builder:  # noqa: ANN401
-    """Return a builder of attention over evenly spread rows, given a source of noise."""
-    keys, values = rows_and_weights(rows, dim)
-    settings: dict[str, Any] = {
-        "value_bound": bound,
-        "epsilon": LARGE_EPSILON,
-        "scope": "entry",
-        **BASE,
-        **options,
-    }
+def normals(shape: int | tuple[int, ...], seed: int) -> Floats:
+    """Return standard normal numbers, the same for the same seed: for measurements, NOT PRIVATE.
 
-    def build(entropy: Entropy | None) -> paper.DPCrossAttention:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            return paper.DPCrossAttention(keys, bound * values, entropy=entropy, **settings)
-
-    return build
+    From the package's own law, so that randomness has one door.
+    """
+    steps = 2.0**30
+    return RoundedGaussian(sigma=steps).sample(shape, entropy=Seeded(seed)) / steps
 
 
-def attention_error(builder: Builder, dim: int, builds: int) -> float:
-    """Return the root mean square error of AV/D, neither clamped nor with kernel error."""
-    queries = spread(QUERIES, dim, start=0.5)
-
-    def output(entropy: Entropy) -> NDArray[np.float64]:
-        numerator, denominator = builder(entropy).sums(queries)
-        return np.asarray(numerator[:, 0] / denominator)
-
-    truth = output(Silent())
-    errors = [output(Seeded(seed)) - truth for seed in range(builds)]
-    return math.sqrt(np.mean(np.square(errors)))
+@cache
+def sigma(epsilon: float, delta: float) -> float:
+    """Return the Gaussian mechanism's σ for a change of one."""
+    return gaussian_sigma(epsilon=epsilon, delta=delta)
 
 
 def slope(x: list[float] | list[int], y: list[float]) -> float:
@@ -95,28 +84,3 @@ def timed(work: Callable[[], object], repeats: int = 3) -> float:
         work()
         times.append(time.perf_counter() - start)
     return min(times)
-
-
-def panels(count: int, *, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    """Return a figure, in inches, with some axes side by side."""
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = list(figure.subplots(1, count, squeeze=False)[0])
-    for axis in axes:
-        dress(axis)
-    return figure, axes
-
-
-def style(
-    axis: Axes, title: str, x: str, y: str, ticks: list[float] | list[int] | None = None
-) -> None:
-    """Label one picture; with ticks at the given values if there are few."""
-    axis.set(title=title, xlabel=x, ylabel=y, xscale="log", yscale="log")
-    if ticks is not None:
-        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.set_xticks([], minor=True)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write one PNG, small enough to commit."""
-    figure.savefig(path, dpi=80, metadata={"Software": None})

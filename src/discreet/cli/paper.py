@@ -206,13 +206,13 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A folder for the page and its pictures.")
     ] = Path("discreet-paper"),
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer builds and rows.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, builds and values.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write into a folder with files.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run the experiments that the paper does not have: a page with pictures (needs matplotlib).
+    """Run the experiments that the paper does not have: a page with pictures.
 
-    Takes some minutes; far less with --quick.
+    Needs matplotlib and scikit-learn. Takes some minutes; with --quick, less than one.
 
     Example: discreet paper report --quick -o report
     """

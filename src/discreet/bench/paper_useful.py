@@ -1,0 +1,290 @@
+"""From how many rows on the paper's attention says something: computed, and measured where it fits."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from discreet import paper
+from discreet.bench import paper_noise
+from discreet.bench.paper_methods import quietly
+from discreet.bench.paper_noise import Design
+from discreet.bench.paper_pictures import (
+    AMBER,
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    Look,
+    by_ratios,
+    panels,
+    save,
+    titled,
+)
+from discreet.bench.paper_setup import Size
+from discreet.bench.paper_task import rows_and_weights
+from discreet.bench.paper_words import claim, paragraph, power_of_two, table
+from discreet.bench.points import spread
+from discreet.errors import DiscreetError
+from discreet.noise import Entropy
+from discreet.testing import Seeded, Silent
+
+# A denominator of at least n is clear of noise below this share of n.
+_SHARE = 0.1
+_DIMS = (1, 2, 4, 8)
+_QUERIES = 400
+_COLUMNS = 3
+# A net so fine that queries stay apart; with one copy it has no part in the noise.
+_FINE = 1e-3
+_MOST_POWER = 80
+
+Variance = Callable[[Design], float]
+
+
+def _paper(design: Design) -> float:
+    return paper_noise.paper_variance(design, 0.1)
+
+
+def _largest(design: Design) -> float:
+    return paper_noise.paper_variance(design, paper_noise.largest_c(design))
+
+
+ACCOUNTS: dict[str, Variance] = {
+    "c = 0.1": _paper,
+    "largest c": _largest,
+    "tight": paper_noise.tight_variance,
+}
+_START = {"c = 0.1": 25, "largest c": 20, "tight": 15}
+LOOKS = {"c = 0.1": Look("o", ORANGE), "largest c": Look("s", AMBER), "tight": Look("^", GREEN)}
+
+
+def useful_page(out: Path, size: Size) -> list[str]:
+    """Compute the first useful n for every reading of the paper, and measure one crossing."""
+    dims = (2,) if size.quick else _DIMS
+    rows, firsts = [], {}
+    for dim in dims:
+        entry, vector = Design(dim, 10, 2), Design(dim, 10, dim + 1)
+        built, proved = vector.as_built(), vector.as_proved()
+        # One copy where the account is tight: it needs no median.
+        designs = {
+            "entry": dict.fromkeys(ACCOUNTS, entry),
+            "vector": dict.fromkeys(ACCOUNTS, built) | {"tight": vector},
+            "proof": dict.fromkeys(ACCOUNTS, proved),
+        }
+        powers = {
+            (what, name): first_power(design, ACCOUNTS[name], _START[name])
+            for what, each in designs.items()
+            for name, design in each.items()
+        }
+        firsts[dim] = powers
+        rows.append(
+            [str(dim), str(entry.kernel.features), str(built.copies), str(proved.copies)]
+            + [f"2^{power}" for power in powers.values()]
+        )
+    measured = [_crossing(power, size.builds) for power in size.crossing_powers]
+    _picture(measured, out / "paper-useful.png", size)
+    at = firsts[2]
+    head = [f"{what}: {name}" for what in ("entry", "vector", "proof") for name in ACCOUNTS]
+    shown = {key: power_of_two(power) for key, power in at.items()}
+    return [
+        "## Rows from which the paper's attention says something",
+        "",
+        *paragraph(
+            claim(
+                at["entry", "tight"]
+                < at["entry", "largest c"]
+                < at["entry", "c = 0.1"]
+                <= at["proof", "c = 0.1"],
+                "**How many rows the literal construction needs depends on which of its constants are taken literally**: at "
+                f"d = 2, {shown['entry', 'c = 0.1']} for one entry and one copy with c = 0.1, {shown['entry', 'largest c']} with the "
+                f"largest c and {shown['entry', 'tight']} with a tight account; {shown['vector', 'c = 0.1']}, "
+                f"{shown['vector', 'largest c']} and {shown['vector', 'tight']} for the vector as implemented; and "
+                f"{shown['proof', 'c = 0.1']}, {shown['proof', 'largest c']} and {shown['proof', 'tight']} for the vector with the "
+                "constants of the proof.",
+            )
+        ),
+        *paragraph(
+            "The first n, a power of two, at which the noise of the denominator (standard deviation at the worst query) is below "
+            "n/10; R = 1, ε = 1, δ = δ' = 1e-6, ε_s = 0.1, p_f = 0.01. *Entry*: one entry (two structures), one copy. *Vector*: "
+            "d_v = d, all d + 1 structures, the median of l copies as implemented (one copy where the account is tight, which needs "
+            "no median). *Proof*: the vector with the proof's own number of copies, from (5R/ε_0)^d net points and Chernoff's "
+            "exp(-0.1²·0.99·l/2). The noise is that of the answer: of the median, where there are copies. Computed from the "
+            'variances, which are checked against structures that were built (section "The constant c").'
+        ),
+        *table(["d", "features r", "l", "l of the proof", *head], rows),
+        *_measured_words(measured),
+    ]
+
+
+def first_power(design: Design, variance: Variance, start: int) -> int:
+    """Return the first power of two of rows at which the answer's noise is below n/10.
+
+    Noise over n falls with n; the search begins at 2^start.
+    """
+
+    def clear(power: int) -> bool:
+        scaled = design.with_rows(power)
+        return paper_noise.answer_noise(scaled, variance(scaled)) < _SHARE * 2.0**power
+
+    power = start
+    while clear(power):
+        power -= 1
+    while not clear(power):
+        power += 1
+        if power > _MOST_POWER:
+            raise DiscreetError("Expected the noise to fall below n/10 at some n.")
+    return power
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The denominator's noise at one n: measured, computed at the same queries, and at the worst."""
+
+    power: int
+    ratio: float
+    ratio_error: float
+    worst: float
+
+    @property
+    def share(self) -> float:
+        """The measured noise at the worst query over n: by its ratio to what is computed."""
+        return self.ratio * self.worst / 2.0**self.power
+
+    @property
+    def share_error(self) -> float:
+        """Its standard error."""
+        return self.ratio_error * self.worst / 2.0**self.power
+
+
+def _crossing(power: int, builds: int) -> Crossing:
+    """Build one entry, one copy, largest c, d = 2, and compare its sums with those without noise.
+
+    All values are one, so that every column has trees like the denominator's: more noise to measure
+    for each build. The part of the noise that all queries share is large.
+    """
+    keys, _ = rows_and_weights(2**power, 2)
+    values = np.ones((2**power, _COLUMNS))
+    queries = 1 - 0.5 * spread(_QUERIES, 2, start=0.5)  # the worse half of each coordinate
+
+    def built(entropy: Entropy, columns: int) -> paper.DPCrossAttention:
+        with quietly():
+            return paper.DPCrossAttention(
+                keys,
+                values[:, :columns],
+                upper=1.0,
+                value_bound=1.0,
+                epsilon=1.0,
+                delta=1e-6,
+                delta_prime=1e-6,
+                eps_s=0.1,
+                p_f=0.01,
+                c="largest",
+                copies=1,
+                eps_0=_FINE,
+                scope="entry",
+                entropy=entropy,
+            )
+
+    exact = built(Silent(), 1).sums(queries)[1][:, None]
+    squares = []
+    for build in range(builds):
+        structure = built(Seeded(build), _COLUMNS)
+        noise, variance = (
+            np.column_stack(each) for each in (structure.sums(queries), structure.variance(queries))
+        )
+        squares += list(np.mean((noise - exact) ** 2 / variance, axis=0))
+    design = Design(2, power, 2)
+    ratio = math.sqrt(np.mean(squares))
+    error = float(np.std(squares, ddof=1)) / math.sqrt(len(squares)) / (2 * ratio)
+    return Crossing(power, ratio, error, paper_noise.worst_noise(design, _largest(design)))
+
+
+def _measured_words(measured: list[Crossing]) -> list[str]:
+    first, last = measured[0], measured[-1]
+    apart = first.share - 2 * first.share_error > _SHARE > last.share + 2 * last.share_error
+    where = (
+        f"At {power_of_two(first.power)} the noise is clearly above a tenth of n, at {power_of_two(last.power)} clearly below it: the "
+        "crossing is where it was computed to be."
+        if apart
+        else "These sizes are too small, or measured too seldom, to show the crossing."
+    )
+    return [
+        "![noise of the denominator over n](paper-useful.png)",
+        "",
+        *paragraph(
+            "Measured: one entry, one copy, largest c, d = 2; the denominator, and numerators with all values one (their trees are of "
+            f"the same kind), against the same structure without noise, {_QUERIES} queries. Measured over computed at these queries, and "
+            "by that ratio at the worst one:"
+        ),
+        *table(
+            ["n", "measured / computed noise", "noise at the worst query / n", "computed"],
+            [
+                [
+                    power_of_two(each.power),
+                    f"{each.ratio:.2f} ± {each.ratio_error:.2f}",
+                    f"{each.share:.3f} ± {each.share_error:.3f}",
+                    f"{each.worst / 2**each.power:.3f}",
+                ]
+                for each in measured
+            ],
+        ),
+        *paragraph(
+            claim(
+                all(abs(each.ratio - 1) < max(0.25, 4 * each.ratio_error) for each in measured),
+                where,
+            )
+        ),
+    ]
+
+
+def _picture(measured: list[Crossing], path: Path, size: Size) -> None:
+    figure, axes = panels(3, size=(12, 4.3))
+    powers = range(8, 42, 12 if size.quick else 2)
+    entry, vector = Design(2, 10, 2), Design(2, 10, 3)
+    kinds = {
+        "one entry, one copy": dict.fromkeys(ACCOUNTS, entry),
+        "the vector, as implemented": dict.fromkeys(ACCOUNTS, vector.as_built())
+        | {"tight": vector},
+        "the vector, constants of the proof": dict.fromkeys(ACCOUNTS, vector.as_proved()),
+    }
+    for axis, (title, designs) in zip(axes, kinds.items(), strict=True):
+        rows = [2.0**power for power in powers]
+        for name, design in designs.items():
+            shares = []
+            for power in powers:
+                scaled = design.with_rows(power)
+                shares.append(paper_noise.answer_noise(scaled, ACCOUNTS[name](scaled)) / 2.0**power)
+            axis.plot(
+                rows,
+                shares,
+                color=LOOKS[name].colour,
+                marker=LOOKS[name].marker,
+                markersize=3.5,
+                label=name,
+            )
+        axis.axhline(_SHARE, color=INK, linestyle=":", label="a tenth of n")
+        by_ratios(axis)
+        axis.set_ylim(1e-7, 1e6)
+        titled(axis, title, "rows n, d = 2", "")
+    axes[0].plot(
+        [2.0**each.power for each in measured],
+        [each.share for each in measured],
+        linestyle="",
+        marker="D",
+        color=BLUE,
+        markersize=6,
+        zorder=5,
+        label="largest c, measured",
+    )
+    axes[0].set_ylabel("noise of the denominator / n")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower left",
+        fontsize=9,
+        frameon=False,
+        labelcolor=INK,
+        ncols=5,
+    )
+    save(figure, path)
