@@ -52,7 +52,7 @@ from errors_measure import (
 from errors_pictures import draw_epsilon, draw_intervals
 from sharing import ROOT, table, tell
 
-from discreet.bench.paper_setup import save
+from discreet.bench.paper_pictures import save
 from discreet.memory.reader import WITHIN
 
 PAGE = ROOT / "docs" / "errors.md"

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from discreet.bench.paper_setup import panels
+from discreet.bench.paper_pictures import panels
 from discreet.memory.reader import WITHIN
 from discreet.pictures import dress
 
