@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Any, Unpack
 
 from discreet import _validate
@@ -357,6 +358,7 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
     with (
         tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True) as folder,
         dask.config.set(config | others | {"temporary-directory": folder}),
+        _interrupts_later() as interrupts_now,
         _started(
             n_workers=count,
             threads_per_worker=1,
@@ -370,6 +372,7 @@ def _cluster(client: Client | None, workers: int | None, rows: _Partitions) -> I
         Client(cluster) as own,
     ):
         own.run(_leave_interrupts_alone)
+        interrupts_now()
         yield own
 
 
@@ -388,8 +391,29 @@ def _started(**options: Any) -> LocalCluster:  # noqa: ANN401
 
 
 def _leave_interrupts_alone() -> None:
-    """Let Ctrl-C, which reaches all processes of a terminal, be for the one that closes them."""
+    """Let Ctrl-C be for the process that closes this one, whatever a worker has set up itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[Callable[[], None]]:
+    """Hold Ctrl-C back until what is yielded is called, in this thread and in all that it starts.
+
+    Ctrl-C reaches all processes of a terminal. It is for this one, which closes the others; they
+    are started by a thread of Dask's that inherits the mask, and so do they, when they are started
+    again, too. One that comes while they start ends the build as soon as they can be closed.
+    """
+    # It lets interrupts through in the thread that starts it: so it is started before.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    def restored() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    try:
+        yield restored
+    finally:
+        restored()
 
 
 def _warn_if_anybody_listens(client: Client) -> None:

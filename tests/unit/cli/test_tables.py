@@ -199,3 +199,28 @@ def test_a_build_from_many_files_that_gets_a_signal_leaves_nothing(folder):
     assert process.returncode == 130
     assert b"nothing was written" in errors
     assert everything() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [1.2, 1.8, 2.4, 3.0, 4.0])
+def test_ctrl_c_ends_workers_too_also_while_they_start(folder, after):
+    """It reaches all processes of a terminal; one of them answers, in a sentence."""
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2**22, np.float32)), 16)
+    for part in range(20):
+        parquet.write_table(pa.table({"k": lists}), f"data/{part}.parquet")
+    for part in range(3):
+        os.unlink(f"data/part-{part}.parquet")
+    before = everything()
+    command = [*BUILD, "data", "--keys", "k", "--values", "k", "--workers", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "discreet", *command, "--kernel", "fourier"],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(after)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.decode().splitlines() == ["discreet: interrupted, nothing was written."]
+    assert everything() == before
