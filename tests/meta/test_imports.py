@@ -93,6 +93,18 @@ def test_reading_files_loads_pyarrow_for_a_parquet_file_only():
     assert "pyarrow" in attempts
 
 
+def test_rows_are_read_without_pandas(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+    parquet = importlib.import_module("pyarrow.parquet")
+    table = pa.table({"keys": [[1.0, 2.0]], "values": [3.0], "person": [7]})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    names = {"keys": "keys", "values": "values", "groups": "person"}
+    code = f"from discreet.tables import Rows; list(Rows({str(tmp_path)!r}, **{names!r}).chunks())"
+    _, loaded = run(code)
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded  # it takes as long to load as a hundred thousand rows
+
+
 def test_rooms_load_on_first_use():
     attempts, loaded = run("import discreet; discreet.noise.SystemEntropy()")
     assert "torch" not in attempts

@@ -91,7 +91,7 @@ def numbers(batch: Arrow, names: tuple[str, ...], where: str) -> NDArray[Any]:
     columns = [_column(batch, name, where) for name in names]
     if _is_nested(columns[0].type):
         return _flat(columns[0], names[0], where)
-    arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
+    arrays = [_numpy(column) for column in columns]
     return arrays[0][:, None] if len(arrays) == 1 else np.stack(arrays, axis=1)
 
 
@@ -99,7 +99,7 @@ def single(batch: Arrow, name: str, where: str) -> NDArray[Any]:
     """Return a column with one number or text for each row, shape (m,); texts are Python's own."""
     column = _column(batch, name, where)
     if not is_text(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
+        return _numpy(column)
     # Each text is made once. Python's own, because numpy's drop zeros at their end.
     coded = column.cast(pa.large_string()).dictionary_encode()
     known = np.empty(len(coded.dictionary), dtype=object)
@@ -107,7 +107,7 @@ def single(batch: Arrow, name: str, where: str) -> NDArray[Any]:
         known[:] = coded.dictionary.to_pylist()
     except UnicodeDecodeError:  # its message quotes them
         raise InvalidInput(f"Expected texts of {name} in {where} to be UTF-8.") from None
-    return np.asarray(known[coded.indices.to_numpy(zero_copy_only=False)])
+    return np.asarray(known[_numpy(coded.indices)])
 
 
 def _single_form(
@@ -143,11 +143,18 @@ def _flat(column: Arrow, name: str, where: str) -> NDArray[Any]:
     else:
         # Not `value_lengths`, which loads all of pyarrow.compute.
         views = hasattr(column, "sizes")
-        lengths = column.sizes.to_numpy() if views else np.diff(column.offsets.to_numpy())
+        lengths = _numpy(column.sizes) if views else np.diff(_numpy(column.offsets))
         ragged = bool(np.any(lengths != width))
     if ragged or flat.null_count:
         raise InvalidInput(f"Expected lists of one length, complete, in {name} of {where}.")
-    return np.asarray(flat.to_numpy(zero_copy_only=False).reshape(len(column), width))
+    return _numpy(flat).reshape(len(column), width)
+
+
+def _numpy(numbers: Arrow) -> NDArray[Any]:
+    """Return complete numbers as an array. pyarrow's own way loads all of pandas, if it is there."""
+    if types.is_boolean(numbers.type):  # eight to a byte
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
+    return np.from_dlpack(numbers)
 
 
 def _plain(kind: Arrow) -> Arrow:
