@@ -9,6 +9,7 @@ scheduler, and on connections, which are encrypted where the cluster is ours. Ne
 """
 
 import ipaddress
+import itertools
 import logging
 import math
 import multiprocessing
@@ -133,7 +134,8 @@ def _build(
     client: Client, rows: "_Partitions", job: Job, *, entropy: Entropy | None, progress: bool
 ) -> Memory:
     """Run all tasks, and release."""
-    plan = _Plan.of(job, rows, parts=_part_count(job, rows, client))
+    workers = max(len(client.nthreads()), 1)
+    plan = _Plan.of(job, rows, parts=_part_count(job, rows, workers), workers=workers)
     with progress_bar("adding up rows", rows=len(plan.steps), show=progress) as advance:
         root, *steps = client.compute([plan.root, *plan.steps])
         for done in as_completed(steps):
@@ -217,9 +219,9 @@ class _Plan:
     names: Sequence[str]
 
     @classmethod
-    def of(cls, job: Job, rows: _Partitions, *, parts: int) -> "_Plan":
+    def of(cls, job: Job, rows: _Partitions, *, parts: int, workers: int) -> "_Plan":
         """Return the tasks for some partitions; with records, by way of so many parts."""
-        run = _Tasks(job)
+        run = _Tasks(job, workers)
         if not rows.by_record:
             sums = [
                 run(_partial, table, rows.columns, name)
@@ -239,15 +241,20 @@ class _Plan:
 
 
 class _Tasks:
-    """Makes tasks of one job. Its settings are public, and one task's result; its key is not."""
+    """Makes tasks of one job. Its settings are public, and a task's result; its key is not.
 
-    def __init__(self, job: Job) -> None:
+    A scheduler gives work to those who have what it needs. So each worker has the settings, from a
+    task of its own, and the work is shared out from the start.
+    """
+
+    def __init__(self, job: Job, workers: int) -> None:
         self._secret, settings = job.__getstate__()
-        self._settings = dask.delayed(_public, pure=False)(settings)
+        public = dask.delayed(_public, pure=False)
+        self._settings = itertools.cycle([public(settings) for _ in range(workers)])
 
     def __call__(self, work: Callable[..., Any], *given: Any, returns: int | None = None) -> Any:  # noqa: ANN401
         task = dask.delayed(_guarded, pure=False, nout=returns, traverse=True)
-        return task(_with_job, work, self._secret, self._settings, *given)
+        return task(_with_job, work, self._secret, next(self._settings), *given)
 
     def merged(self, sums: Sequence[Any]) -> Any:  # noqa: ANN401
         """Return a tree of merges, at least one: its root is none of the sums."""
@@ -323,12 +330,12 @@ def _opened(table: object, columns: dict[str, Any] | None, widths: tuple[int, in
     return table if isinstance(table, Rows) else Rows(table, **(columns or {}), widths=widths)
 
 
-def _part_count(job: Job, rows: _Partitions, client: Client) -> int:
+def _part_count(job: Job, rows: _Partitions, workers: int) -> int:
     """Return into how many parts records are divided: from public numbers only."""
     hint, layout = job.settings.rows_hint, job.settings.layouts[0]
     width = 8 * layout.head_count * (layout.kernel.dim + layout.value_width)
     enough = len(rows.names) if hint is None else math.ceil(hint * width / _PART_BYTES)
-    return max(enough, 2 * len(client.nthreads()), 1)
+    return max(enough, 2 * workers)
 
 
 @contextmanager

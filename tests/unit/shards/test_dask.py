@@ -16,7 +16,7 @@ dask = pytest.importorskip("dask", reason="needs the extra `dask`")
 pytest.importorskip("pyarrow", reason="needs the extra `dask`")
 
 import pyarrow as pa
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, get_task_stream
 from pyarrow import parquet
 
 import discreet
@@ -98,6 +98,15 @@ def distributed(source, *, groups=None, **more):
 
 def test_files_give_the_bits_of_one_build(data, client):
     assert np.array_equal(distributed(data, client=client), built())
+
+
+def test_all_workers_have_work_from_the_start(data, client):
+    """A scheduler gives tasks to whoever has the settings: that must not be one worker."""
+    with get_task_stream(client) as stream:
+        distributed(data, client=client)
+    work = [task["worker"] for task in stream.data if "_guarded" in str(task["key"])]
+    assert len(work) > FILES
+    assert set(work) == set(client.scheduler_info()["workers"])
 
 
 def test_records_give_the_bits_of_one_build(data, client):
