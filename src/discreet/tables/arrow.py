@@ -151,7 +151,7 @@ def _flat(column: Arrow, name: str, where: str) -> NDArray[Any]:
 
 
 def _numpy(numbers: Arrow) -> NDArray[Any]:
-    """Return complete numbers as an array. pyarrow's own way loads all of pandas, if it is there."""
+    """Return complete numbers as an array; pyarrow's own way loads all of pandas if it can."""
     if types.is_boolean(numbers.type):  # eight to a byte
         return np.asarray(numbers.to_numpy(zero_copy_only=False))
     return np.from_dlpack(numbers)
