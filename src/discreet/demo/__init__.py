@@ -8,5 +8,6 @@ public; what is computed from them without noise would be NOT PRIVATE of other d
 """
 
 from discreet.demo.findings import Findings, find
+from discreet.demo.page import as_html
 
-__all__ = ["Findings", "find"]
+__all__ = ["Findings", "as_html", "find"]

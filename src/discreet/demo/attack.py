@@ -34,13 +34,13 @@ class Attacked:
         epsilon: of the memories; None for exact attention.
         trials: each with another image or class, and a memory of its own.
         right: how often the secret was named.
-        allowed: the most that (ε, δ) allows, as a share.
+        allowed: the most that (ε, δ) allows, as a share; None where nothing is promised.
     """
 
     epsilon: float | None
     trials: int
     right: int
-    allowed: float
+    allowed: float | None
 
     @property
     def share(self) -> float:
@@ -74,7 +74,7 @@ def on_exact_attention(data: Split, scale: float, *, trials: int = TRIALS) -> At
         own = np.exp(scale * image @ image.T)[0]
         left = answer * (denominator + own)[:, None] - numerator
         right += int(np.argmax(left) == secret)
-    return Attacked(None, trials, right, 1.0)
+    return Attacked(None, trials, right, None)
 
 
 def on_memories(data: Split, epsilon: float, *, trials: int = TRIALS) -> Attacked:

@@ -18,7 +18,7 @@ EPSILON = 1.0  # of the memory whose card and answers are shown
 
 # Errors, and classifiers that learn, vary little from split to split: so many are enough for them.
 _SPLITS_FOR_ERRORS = 3
-_SPLITS_FOR_LEARNING = 4
+SPLITS_FOR_LEARNING = 4
 
 # Images whose answers are shown in a row, and the one of them that is shown in full.
 _SHOWN = 10
@@ -219,7 +219,7 @@ def _asked(data: Split, memory: Memory) -> tuple[Asked, ...]:
 
 def _compared(data: list[Split], epsilon: float, dpsgd: Mean | None) -> Compared:
     scale = digits.predicted(rows=digits.ROWS_HINT, epsilon=epsilon, scale=None).scale
-    few = data[:_SPLITS_FOR_LEARNING]
+    few = data[:SPLITS_FOR_LEARNING]
     return Compared(
         epsilon=epsilon,
         scale=scale,

@@ -30,29 +30,35 @@ from discreet.pictures.style import (
 
 # Private methods, and levels that do not depend on ε.
 _METHODS = (FIRST, Look("-", "D", GREEN), Look("-.", "s", PURPLE), THIRD)
-_LEVELS = ("--", (0, (5, 1, 1, 1, 1, 1)), ":")
+_LEVELS = ("--", ":")
 
 
 def accuracy_against_epsilon(
-    methods: Mapping[str, Curve], *, levels: Mapping[str, float], delta: float
+    methods: Mapping[str, Curve], *, levels: Mapping[str, float], floor: float, delta: float
 ) -> Figure:
     """Return the accuracy of private methods over ε, between a floor and a ceiling.
 
     Args:
         methods: named curves; the first is ours.
-        levels: named accuracies that do not depend on ε, from the ceiling down.
+        levels: named accuracies that do not depend on ε.
+        floor: what a constant reaches.
         delta: of all methods.
     """
     figure, axes = figure_of(height=5.4, title="Accuracy on images never seen")
     for (name, level), line in zip(levels.items(), _LEVELS, strict=False):
-        axes.axhline(level, color=INK, linewidth=1.4, linestyle=line, label=name)
+        label = f"{name}: {level:.1%}"
+        axes.axhline(level, color=INK, linewidth=1.4, linestyle=line, label=label)
     for (name, curve), look in zip(methods.items(), _METHODS, strict=False):
         draw(axes, curve, name, look)
     ticks(axes, next(iter(methods.values())).x)
     axes.set_xlabel(f"ε (δ = {delta:g}, one image added or removed)")
     axes.set_ylabel(f"accuracy (bars: ±{WITHIN} standard errors)")
-    axes.set_ylim(0, 1.02)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    lowest = min(min(curve.y) for curve in methods.values())
+    axes.set_ylim(max(lowest - 0.08, 0), 1.01)
+    axes.annotate(
+        f"↓ a constant: {floor:.0%}", (0.97, 0.03), xycoords="axes fraction", ha="right", color=INK
+    )
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     legend_below(figure, axes)
     return figure
 
@@ -113,7 +119,7 @@ def secrets_found(
         names: of what was attacked.
         shares: how often she was right.
         intervals: 95% intervals of these.
-        allowed: the most that the guarantee of each allows; one where there is none.
+        allowed: the most that the guarantee of each allows; NaN where there is none.
         chance: how often a guess is right.
     """
     figure, axes = figure_of(height=4.6, title="How often an attacker names the secret")
@@ -136,8 +142,8 @@ def secrets_found(
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, 1.03)
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
-    legend_below(figure, axes, columns=3)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    legend_below(figure, axes, columns=2)
     return figure
 
 
@@ -169,6 +175,6 @@ def lost_accuracy(epsilons: Sequence[float], losses: Mapping[str, Sequence[float
     axes.grid(visible=False, axis="x")
     axes.set_xlabel("ε")
     axes.set_ylabel("accuracy lost")
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     legend_below(figure, axes)
     return figure
