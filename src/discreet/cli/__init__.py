@@ -20,6 +20,7 @@ from discreet.cli import options
 from discreet.cli.ledger import ledger as ledger_app
 from discreet.cli.paper import paper
 from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_to_all
+from discreet.errors import InvalidInput
 
 app = App(
     cls=Commands,
@@ -223,6 +224,8 @@ def card(
 
         write_page(memory, output, force=force, as_json=as_json)
         return
+    if output is not None:
+        raise InvalidInput("Expected --html with --output: without it, nothing is written.")
     from discreet.cli.commands import show_card
 
     show_card(memory, as_json=as_json)

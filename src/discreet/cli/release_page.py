@@ -1,11 +1,10 @@
 """What `discreet card --html` writes; what is on the page is made in the room `pages`."""
 
-import importlib.util
 from pathlib import Path
 
 from discreet.cli.commands import (
     check_output,
-    opened_any,
+    opened_release,
     output_file,
     print_json,
     print_page,
@@ -26,8 +25,8 @@ def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -
     """
     page = Path(f"{path.stem}.html") if output is None else output
     check_output(page, force=force, inputs=(path,))
-    release = opened_any(path)
-    drawn = importlib.util.find_spec("matplotlib") is not None
+    release = opened_release(path)
+    drawn = _can_draw()
     html = as_html(release, name=path.name, pictures=drawn).encode()
     with output_file(page, force=force) as file:
         file.write(html)
@@ -38,3 +37,11 @@ def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -
         print_page(f"{page}: {release.guarantee}")
         if not drawn:
             print_page(f"No picture on the page. {HOW_TO_GET_PICTURES}")
+
+
+def _can_draw() -> bool:
+    try:
+        import matplotlib as _  # noqa: F401
+    except ImportError:
+        return False
+    return True

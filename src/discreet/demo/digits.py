@@ -54,7 +54,7 @@ class Split:
     @property
     def labels(self) -> NDArray[np.int64]:
         """The classes of the training images."""
-        return np.argmax(self.values, axis=1)
+        return np.asarray(np.argmax(self.values, axis=1))
 
     def accuracy(self, answers: Floats) -> float:
         """Return how often the largest vote is right."""

@@ -1,6 +1,5 @@
 """The demo's page: a story in five pictures, in one HTML file that loads nothing from elsewhere."""
 
-from collections.abc import Callable
 from html import escape
 from importlib import resources
 from string import Template
@@ -37,8 +36,8 @@ def as_html(found: Findings, *, pictures: bool) -> str:
     return sheet(
         title="discreet: private attention over handwritten digits",
         body=Template(template).substitute(texts | blocks),
-        footer=f"Made by discreet {__version__}. Noise is drawn anew each time, so figures change a "
-        "little from run to run.",
+        footer=f"Made by discreet {__version__}. Noise is drawn anew each time, so figures change "
+        "a little from run to run.",
     )
 
 
@@ -57,6 +56,9 @@ def _texts(found: Findings) -> dict[str, str]:
         "attack_private": f"{attacked.share:.0%}",
         "attack_allowed": _allowed(attacked),
         "attack_chance": f"{1 / attack.CLASSES:.0%}",
+        "largest": f"{found.accuracies[-1].epsilon:g}",
+        "largest_private": f"{found.attacks[-1].share:.0%}",
+        "largest_allowed": _allowed(found.attacks[-1]),
         "classifier": top.classifier_name,
         "classifier_accuracy": f"{top.classifier.mean:.1%}",
         "attention_accuracy": f"{top.attention.mean:.1%}",
@@ -86,15 +88,8 @@ def _pictures(found: Findings, *, drawn: bool) -> dict[str, str]:
     from discreet.demo import gallery
     from discreet.pictures import data_uri
 
-    draw: dict[str, Callable[[Findings], object]] = {
-        "digit": gallery.digit,
-        "attacks": gallery.attacks,
-        "accuracy": gallery.accuracy,
-        "losses": gallery.losses,
-        "errors": gallery.errors,
-    }
     return {
-        f"{name}_picture": picture(data_uri(draw[name](found)), alt)  # type: ignore[arg-type]
+        f"{name}_picture": picture(data_uri(getattr(gallery, name)(found)), alt)
         for name, alt in said.items()
     }
 

@@ -69,13 +69,13 @@ def as_html(release: Release, *, name: str, pictures: bool) -> str:
     body = Template(template).substitute(
         {key: escape(text) for key, text in texts.items()}, **blocks
     )
-    footer = "Made from the file alone, by discreet: nothing on this page was computed from private rows."
+    footer = "Made from the file alone: nothing on this page was computed from private rows."
     return sheet(title=f"{name}: what it promises", body=body, footer=footer)
 
 
 _SEVERAL = {
-    True: "The promise is about one row. If you have several rows in the data, it is weaker for you: "
-    "ask for a file that was built by record.",
+    True: "The promise is about one row. If you have several rows in the data, it is weaker for "
+    "you: ask for a file that was built by record.",
     False: "The promise is about you as a whole, however many rows you have in the data.",
 }
 
@@ -90,7 +90,7 @@ def _accused(promise: Promise) -> str:
         ("of 1,000 who were not in it, wrongly accused", "of 1,000 who were, found at most"),
         rows,
         caption="However somebody goes about finding out who was in the data, with all that the "
-        "promise covers and all other knowledge in the world:",
+        "promise covers, and whatever else they know:",
     )
 
 
@@ -103,16 +103,11 @@ def _errors(memory: Memory, *, drawn: bool) -> str:
         f"±{epsilons[0].error:.2g} at ε = {epsilons[0].at:g} to ±{epsilons[-1].error:.2g} at "
         f"ε = {epsilons[-1].at:g}."
     )
-    norm = memory.released.layout.value_norm
     return "\n".join(
         [
             '<h2 id="errors">How good its answers are</h2>',
             picture(_drawn(lengths, epsilons, memory) if drawn else None, alt),
-            f"<p>Values are at most {norm:g} long, so a ± of that size says nothing. The figures are "
-            "the memory's own: it was asked questions that point everywhere (or where the public rows "
-            "do that it was built with), and the middle one of their ± is shown. Questions that many "
-            "rows are like have less error. Every answer comes with a ± of its own."
-            f"{_OF_EVIDENCE.get(memory.kernel.evidence, '')}</p>",
+            f"<p>{escape(_about(memory))}</p>",
             _table(lengths, "length of the question", "By the length of the question."),
             _table(
                 epsilons,
@@ -122,6 +117,16 @@ def _errors(memory: Memory, *, drawn: bool) -> str:
             ),
         ]
     )
+
+
+def _about(memory: Memory) -> str:
+    norm = memory.released.layout.value_norm
+    return (
+        f"Values are at most {norm:g} long, so a ± of that size says nothing. The figures are the "
+        "memory's own: it was asked questions that point everywhere (or where the public rows do "
+        "that it was built with), and the middle one of their ± is shown. Questions that many rows "
+        "are like have less error. Every answer comes with a ± of its own."
+    ) + _OF_EVIDENCE.get(memory.kernel.evidence, "")
 
 
 def _table(errors: tuple[Error, ...], heading: str, caption: str) -> str:
