@@ -65,9 +65,9 @@ def name_of(attacked: Attacked) -> str:
 
 def on_exact_attention(data: Split, scale: float, *, trials: int = TRIALS) -> Attacked:
     """Attack the answers of exact attention at some temperature. NOT PRIVATE."""
-    images, secrets, values = _planted(data, trials)
+    images, hidden, values = _planted(data, trials)
     right = 0
-    for image, secret, value in zip(images, secrets, values, strict=True):
+    for image, secret, value in zip(images, hidden, values, strict=True):
         keys, everyone = np.vstack([data.keys, image]), np.vstack([data.values, value])
         answer = oracle.attention(image, keys, everyone, scale=scale)
         numerator, denominator = oracle.attention_sums(image, data.keys, data.values, scale=scale)
@@ -92,10 +92,10 @@ def on_memories(data: Split, epsilon: float, *, trials: int = TRIALS) -> Attacke
     settings = settle([shape], options, unit=Unit.ROW)
     others = Partial.of([Table(data.keys, data.values)], settings)
     [known] = release(others, entropy=Silent())  # what she computes of the others, herself
-    images, secrets, values = _planted(data, trials)
+    images, hidden, values = _planted(data, trials)
     expected, _ = Memory(known).sums(images[:, 0])
     right = 0
-    for image, secret, value, known_sums in zip(images, secrets, values, expected, strict=True):
+    for image, secret, value, known_sums in zip(images, hidden, values, expected, strict=True):
         one_more = Partial.of([Table(image, value)], settings)
         [released] = release(Partial.merged(settings, [others, one_more]))
         sums, _ = Memory(released).sums(image)
@@ -108,6 +108,6 @@ def _planted(data: Split, trials: int) -> tuple[Floats, NDArray[np.int64], Float
 
     Each class is the secret equally often, whatever the images show.
     """
-    secrets = np.arange(trials) % CLASSES
+    hidden = np.arange(trials) % CLASSES
     images = data.queries[np.arange(trials) % len(data.queries)]
-    return images[:, None], secrets, (np.eye(CLASSES)[secrets] - 0.1)[:, None]
+    return images[:, None], hidden, (np.eye(CLASSES)[hidden] - 0.1)[:, None]

@@ -38,7 +38,7 @@ def test_a_small_epsilon_holds_her_back(data):
 
 
 def test_every_class_is_the_secret_equally_often(data):
-    images, secrets, values = attack._planted(data, 200)
-    assert sorted(secrets) == sorted(list(range(10)) * 20)
+    images, hidden, values = attack._planted(data, 200)
+    assert sorted(hidden) == sorted(list(range(10)) * 20)
     assert images.shape == (200, 1, 64)
     assert values.sum() == pytest.approx(0)
