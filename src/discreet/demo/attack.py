@@ -23,7 +23,6 @@ from discreet.memory import Memory, Options, Partial, Shape, Table, Unit, oracle
 from discreet.testing import Silent
 
 CLASSES = 10
-TRIALS = 200
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def name_of(attacked: Attacked) -> str:
     return f"memory, ε = {attacked.epsilon:g}"
 
 
-def on_exact_attention(data: Split, scale: float, *, trials: int = TRIALS) -> Attacked:
+def on_exact_attention(data: Split, scale: float, *, trials: int) -> Attacked:
     """Attack the answers of exact attention at some temperature. NOT PRIVATE."""
     images, hidden, values = _planted(data, trials)
     right = 0
@@ -77,7 +76,7 @@ def on_exact_attention(data: Split, scale: float, *, trials: int = TRIALS) -> At
     return Attacked(None, trials, right, None)
 
 
-def on_memories(data: Split, epsilon: float, *, trials: int = TRIALS) -> Attacked:
+def on_memories(data: Split, epsilon: float, *, trials: int) -> Attacked:
     """Attack memories at some ε, each with noise of its own.
 
     The sums over everybody else are the same in all of them, and are added up once.

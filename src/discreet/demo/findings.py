@@ -151,7 +151,7 @@ def find(
     splits: int = digits.SPLITS,
     *,
     epsilons: Sequence[float] = EPSILONS,
-    trials: int = attack.TRIALS,
+    trials: int | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Findings:
     """Build the memories and measure them.
@@ -159,12 +159,14 @@ def find(
     Args:
         splits: of the data, to average over.
         epsilons: to try; `EPSILON` must be among them.
-        trials: attacks at each ε.
+        trials: attacks at each ε; by default 25 for each split.
         advance: told of every step that is done, for a progress bar; there are `steps(epsilons)`.
     """
     # Matrices are small here: BLAS threads would wait for each other longer than they work.
     with threadpool_limits(limits=1, user_api="blas"):
-        return _find(digits.splits(splits), epsilons, trials, advance)
+        return _find(
+            digits.splits(splits), epsilons, 25 * splits if trials is None else trials, advance
+        )
 
 
 def _find(
