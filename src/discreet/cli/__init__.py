@@ -369,7 +369,7 @@ def demo(
     output: options.Output = Path("discreet-demo.html"),
     picture: options.Picture = None,
     splits: Annotated[
-        int, typer.Option(min=2, help="Random splits of the data to average over.")
+        int, typer.Option(metavar="N", min=2, help="Random splits of the data to average over.")
     ] = 8,
     force: options.Force = False,
     as_json: options.Json = False,
