@@ -80,6 +80,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
         DOCS / "choosing.md",
         DOCS / "errors.md",
         DOCS / "paper.md",
+        DOCS / "rows.md",
     ],
     ids=lambda path: path.stem,
 )
