@@ -93,12 +93,12 @@ def intervals_page(by_kernel: dict[str, list[Cell]]) -> list[str]:
         ),
         "",
         f"![How often 95% intervals hold, by the whole ± and by the noise alone]({COVERAGE})",
-        *table([*head, "noise alone, lowest", "± over error, median"], summary),
+        *table([*head, "noise alone, lowest", "standard error over error, median"], summary),
         (
             "Every cell: within, and from build to build its own standard error; within by the "
-            "noise alone; the median ± over the root mean square error, which is how much too wide "
-            "it is (and below one where a few errors are far larger than most); that error, and "
-            "how much exact answers differ from query to query."
+            "noise alone; the median standard error over the root mean square error, which is how "
+            "much too wide it is (and below one where a few errors are far larger than most); that "
+            "error, and how much exact answers differ from query to query."
         ),
         "",
     ]
@@ -110,7 +110,7 @@ def intervals_page(by_kernel: dict[str, list[Cell]]) -> list[str]:
 def cells_table(cells: Sequence[Cell]) -> list[str]:
     """Return every cell of one kernel."""
     size = {FOURIER: "frequencies", MINIMAX: "degree", NYSTROM: "rank"}[cells[0].recipe.kind]
-    names = ["within", "noise alone", "± over error", "error", "spread"]
+    names = ["within", "noise alone", "standard error over error", "error", "spread"]
     return table(
         ["data", "rows", "ε", "scale", size, *names],
         [

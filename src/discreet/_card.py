@@ -1,5 +1,6 @@
 """What a release says about itself, for people and for programs. Public numbers only."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -19,5 +20,10 @@ class Card:
         return dict(self.facts)
 
     def __str__(self) -> str:
-        width = max(len(title) for title, _ in self.sentences) + 2
-        return "\n".join(f"{title:<{width}}{text}" for title, text in self.sentences)
+        return titled(self.sentences)
+
+
+def titled(sentences: Sequence[tuple[str, str]]) -> str:
+    """Return titles and texts, one a line, with all texts below each other."""
+    width = max(len(title) for title, _ in sentences) + 2
+    return "\n".join(f"{title:<{width}}{text}" for title, text in sentences)

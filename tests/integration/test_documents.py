@@ -80,6 +80,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
         DOCS / "choosing.md",
         DOCS / "errors.md",
         DOCS / "paper.md",
+        DOCS / "rows.md",
     ],
     ids=lambda path: path.stem,
 )
@@ -100,6 +101,51 @@ def test_a_document_that_shows_something_else_fails(tmp_path):
     with pytest.raises(AssertionError, match=r"missing\.safetensors"):
         run(page, tmp_path)
     assert not matches("a...c", "abd")
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        ("0.70 ± 0.02 of 4", "0.75 ± 0.026 of 4"),  # within three times its ±
+        ("96 ± 65", "-50 ± 65"),
+        ("error 0.0017", "error 0.0012"),  # within a factor of 1.9
+        ("0.01", "0.02"),  # one unit of the last digit
+        ("+0.5 -0.5", "+0.4 -0.6"),
+        ("ε = 1, 20,000 rows, ...", "ε = 1, 20,000 rows, and more"),
+        ("97.2%", "96.8%"),
+    ],
+)
+def test_noise_may_change_a_page_that_says_so(shown, printed):
+    assert matches(shown, printed, noisy=True)
+    assert matches(shown, printed) == ("..." in shown)
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        ("0.70 ± 0.02", "0.78 ± 0.02"),
+        ("0.70 ± 0.02", "0.70 ± 0.04"),
+        ("error 0.0017", "error 0.0034"),  # a factor of two is no noise, either way
+        ("error 0.0034", "error 0.0017"),
+        ("1.2e-05", "2.4e-05"),
+        ("-0.5", "+0.5"),
+        ("20,000 rows", "20,001 rows"),
+        ("ε = 1", "ε = 1.1"),
+        ("food 0.7", "books 0.7"),
+        ("0.7 of 4", "0.7 of 4\n0.7"),
+    ],
+)
+def test_noise_explains_no_more_than_that(shown, printed):
+    assert not matches(shown, printed, noisy=True)
+
+
+def test_only_a_block_that_is_said_to_be_noisy_is(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1.5)\n```\n\n```text noisy\n1.2\n```\n")
+    run(page, tmp_path)
+    page.write_text("```python\nprint(1.5)\n```\n\n```text\n1.2\n```\n")
+    with pytest.raises(AssertionError, match="shows"):
+        run(page, tmp_path)
 
 
 def test_the_page_of_the_command_line_is_up_to_date():

@@ -3,6 +3,11 @@
 A `python` block runs in the document's one namespace. Each line of an `sh` block is a `discreet`
 command, run by the one that is installed. A `text` block that follows a block with nothing but
 blank lines between shows what it printed; `...` stands for any lines, or any part of a line.
+
+Noise is drawn anew each time. A block that shows some is fenced as `text noisy`: `a ± b` agrees
+with numbers within 3·b of a, any other number with a decimal point with those that are at most 1.9
+times as large or as small, or one unit of its last digit away. All else is exact. So show a figure
+whose noise averages out, from a run near the median: half or twice as much fails, chance does not.
 """
 
 import contextlib
@@ -15,7 +20,12 @@ import sys
 from dataclasses import dataclass
 
 COMMAND = pathlib.Path(sys.executable).with_name("discreet")
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```(\w+)( noisy)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
+
+# How many times its ± a figure may be off, and how many times as large or small any other may be.
+MOST_MARGINS = 3
+LARGEST_RATIO = 1.9
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,7 @@ class Block:
     text: str
     line: int
     shown: str | None
+    noisy: bool
 
 
 def blocks(page):
@@ -36,7 +47,8 @@ def blocks(page):
         if block[1] in ("python", "sh"):
             touches = after and after[1] == "text" and not page[block.end() : after.start()].strip()
             line = page.count("\n", 0, block.start()) + 1
-            made.append(Block(block[1], block[2], line, after[2] if touches else None))
+            shown, noisy = (after[3], bool(after[2])) if touches else (None, False)
+            made.append(Block(block[1], block[3], line, shown, noisy))
     return made
 
 
@@ -49,18 +61,49 @@ def run(path, folder):
             printed = _python(block.text, names, where)
         else:
             printed = "".join(_command(line, folder, where) for line in block.text.splitlines())
-        if block.shown is not None and not matches(block.shown, printed):
+        if block.shown is not None and not matches(block.shown, printed, noisy=block.noisy):
             raise AssertionError(f"{where} shows\n{block.shown}\nbut prints\n{printed}")
     return names
 
 
-def matches(shown, printed):
+def matches(shown, printed, *, noisy=False):
     """Return whether a page shows what was printed; `...` is any lines, or any part of a line."""
-    pattern = "".join(
-        r"(?:.*\n)*?" if line == "..." else ".*?".join(map(re.escape, line.split("..."))) + r"\n"
-        for line in _lines(shown)
+    pattern, numbers = "", []
+    for line in _lines(shown):
+        if line == "...":
+            pattern += r"(?:.*\n)*?"
+            continue
+        at = 0
+        for number in _NUMBER.finditer(line) if noisy else ():
+            pattern += _text(line[at : number.start()]) + f"({_NUMBER.pattern})"
+            margin = re.match(rf" ± ({_NUMBER.pattern})", line[number.end() :])
+            numbers.append((number[0], margin and margin[1]))
+            at = number.end()
+        pattern += _text(line[at:]) + r"\n"
+    found = re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed)))
+    return found is not None and all(
+        _agree(figure, other, margin)
+        for (figure, margin), other in zip(numbers, found.groups(), strict=True)
     )
-    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed))) is not None
+
+
+def _text(shown):
+    return ".*?".join(map(re.escape, shown.split("...")))
+
+
+def _agree(shown, printed, margin):
+    """Return whether two numbers, as they are written, are the same but for noise."""
+    if shown == printed:
+        return True
+    one, other = (float(number.replace(",", "")) for number in (shown, printed))
+    if margin:
+        return abs(one - other) <= MOST_MARGINS * float(margin.replace(",", ""))
+    if "." not in shown:
+        return False
+    decimals = len(shown.partition(".")[2].partition("e")[0])
+    near = "e" not in shown and abs(one - other) <= 1.01 * 10.0**-decimals
+    low, high = sorted((abs(one), abs(other)))
+    return near or (one * other > 0 and high <= LARGEST_RATIO * low)
 
 
 def _lines(text):

@@ -2,9 +2,9 @@
 
 Commands import what they need when they run, so that `discreet --help` is instant. How it behaves
 in a shell (exit codes, errors) is in `shell`, what options mean in `options`; what commands do is
-in `commands`, `classifying`, `demo`, `structures` (for `discreet paper`, which is parsed in
-`paper`) and `budget` (for `discreet ledger`, which is parsed in `ledger`). Files of rows are read
-by the room `tables`; what the demo shows is made in the room `demo`.
+in `commands`, `plans`, `classifying`, `demo`, `structures` (for `discreet paper`, which is parsed
+in `paper`) and `budget` (for `discreet ledger`, which is parsed in `ledger`). Files of rows are
+read by the room `tables`; what the demo shows is made in the room `demo`.
 """
 
 import functools
@@ -82,7 +82,8 @@ def plan(
 
     Example: discreet plan --rows 100000 --key-dim 64 --value-dim 64 --epsilon 1 --delta 1e-6
     """
-    from discreet.cli.commands import public_rows, show_plan
+    from discreet.cli.commands import public_rows
+    from discreet.cli.plans import show_plan
     from discreet.memory import plan as make
 
     make_plan = functools.partial(
@@ -392,7 +393,7 @@ def demo(
     output: options.Output = Path("discreet-demo.html"),
     picture: options.Picture = None,
     splits: Annotated[
-        int, typer.Option(min=2, help="Random splits of the data to average over.")
+        int, typer.Option(metavar="N", min=2, help="Random splits of the data to average over.")
     ] = 8,
     force: options.Force = False,
     as_json: options.Json = False,

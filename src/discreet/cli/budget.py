@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
+from discreet.cli.aligned import aligned
 from discreet.cli.commands import check_output, opened_release, pictures, print_json, print_page
 from discreet.cli.counting import note_release
 from discreet.cli.shell import Page, printable
@@ -12,7 +11,8 @@ from discreet.errors import BudgetExceeded
 from discreet.ledger import Ledger, State, Statement
 from discreet.privacy import NOT_PRIVATE, rounded_down, rounded_up
 
-_BAR = 40
+_BAR = 20
+_HEADINGS = ("when (UTC)", "state", "ε", "δ", "analyst")
 
 
 def create_dataset(path: Path, name: str, **options: Any) -> None:  # noqa: ANN401 (Ledger.create's)
@@ -74,7 +74,7 @@ def show_budget(
             print_page(str(each))
             print_page(_bar(each))
         if some[0].spends:
-            Page().print(_table(some[0]))
+            _print_spends(some[0])
     if picture is not None:
         print_page(f"{picture}: the same, drawn")
 
@@ -100,20 +100,25 @@ def _bar(statement: Statement) -> str:
     return f"[{'#' * full}{'.' * (_BAR - full)}] ε = {spent} spent, {left}"
 
 
-def _table(statement: Statement) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("spend", min_width=32, overflow="fold")  # an id is to be typed again
-    for heading in ("state", "ε", "δ", "analyst", "when (UTC)"):
-        table.add_column(heading)
-    for each in statement.spends:
-        mark = "" if each.receipt.private else f" {NOT_PRIVATE}"
-        table.add_row(
-            "\n".join([each.id, *(f"  {printable(place)}" for place in each.places)]),
-            f"{each.state}{mark}",
+def _print_spends(statement: Statement) -> None:
+    """Print when and what was spent; under each its id, which is to be typed again, and its files.
+
+    What was voided is dim: it counts no more.
+    """
+    console = Page()
+    cells = [
+        (
+            each.at[:10],
+            f"{each.state}{'' if each.receipt.private else f' {NOT_PRIVATE}'}",
             rounded_up(each.epsilon),
             f"{each.delta:g}",
             printable(each.analyst or ""),
-            each.at[:10],
-            style="dim" if each.state is State.VOIDED else None,
         )
-    return table
+        for each in statement.spends
+    ]
+    heading, *drawn = aligned([_HEADINGS, *cells], gap=2, right=False)
+    console.print(heading, style="bold", markup=False, soft_wrap=True)
+    for each, text in zip(statement.spends, drawn, strict=True):
+        style = "dim" if each.state is State.VOIDED else None
+        for line in (text, f"  {each.id}", *(f"  {printable(place)}" for place in each.places)):
+            console.print(line, style=style, markup=False, soft_wrap=True)

@@ -1,35 +1,32 @@
 """What the commands do: call the library, print, write. Parsing is in the package itself."""
 
-import dataclasses
-import itertools
 import json
 import math
 import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, TypeVar
 
 import numpy as np
-from rich.table import Table
 
+from discreet._card import titled
 from discreet._files import whole_file
 from discreet.cli.counting import note_release
 from discreet.cli.inputs import to_build
 from discreet.cli.places import build_on
 from discreet.cli.shell import Page, already_written, printable
-from discreet.cli.wording import in_flags
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.kernels.public_rows import PublicRows
 from discreet.loading import Release as ReleasedFile
 from discreet.loading import load as open_release
-from discreet.memory import Memories, Memory, Plan, compare
+from discreet.memory import Memories, Memory, compare
 from discreet.memory.file import to_bytes
-from discreet.memory.prediction import times
+from discreet.memory.reader import WITHIN
 from discreet.regression import LeastSquares
 from discreet.rounds import SoftmaxRegression
 from discreet.tables import read_array, split
@@ -47,65 +44,6 @@ _RELEASES: dict[type, tuple[str, str]] = {
 _STRUCTURE = ("one of the paper's structures", ": discreet.load opens it, in Python")
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
-
-
-def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> None:
-    """Print a plan, and a table of what other ε and temperatures would give.
-
-    Args:
-        plan: makes one, given ε and maybe a scale.
-        epsilon: the one that was asked for.
-        as_json: print the same figures as JSON.
-    """
-    made = plan(epsilon=epsilon)
-    others = []
-    for factor, softer in itertools.product((0.5, 1.0, 2.0), (0.25, 0.5, 1.0)):
-        with suppress(InvalidInput):  # beyond what can be asked for
-            others.append(plan(epsilon=factor * epsilon, scale=softer * made.scale))
-    if as_json:
-        print_json({**_facts(made), "table": [_facts(other) for other in others]})
-        return
-    print_page(in_flags(str(made)))
-    console = Page()
-    console.print()
-    console.print(_plans(others))
-
-
-def _plans(plans: list[Plan]) -> Table:
-    table = Table(title="Other ε and temperatures: each number of an answer, 95% of the time")
-    headings = ("ε", "scale", "signal : error", "error", "noise", "kernel", "features", "MB")
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for plan in plans:
-        table.add_row(
-            f"{plan.epsilon:g}",
-            f"{plan.scale:.3g}",
-            f"{times(plan.prediction.signal_to_error)} : 1",
-            plan.prediction.within(plan.stderr),
-            plan.prediction.within(plan.noise_stderr),
-            plan.prediction.within(plan.kernel_stderr),
-            f"{plan.kernel.features:,}",
-            f"{plan.state_bytes / 1e6:.2g}",
-        )
-    return table
-
-
-def _facts(plan: Plan) -> dict[str, object]:
-    facts = {
-        field.name: getattr(plan, field.name)
-        for field in dataclasses.fields(plan)
-        if field.name not in ("kernel", "prediction")
-    }
-    said = ("signal", "stderr", "noise_stderr", "kernel_stderr", "doubled_stderr")
-    return {
-        **facts,
-        **{name: getattr(plan, name) for name in said},
-        "kernel": plan.kernel.describe(),
-        "kernel_error": plan.kernel.error,
-        "features": plan.kernel.features,
-        "verdict": plan.verdict,
-        "advice": plan.advice,
-    }
 
 
 def show_card(path: Path, *, as_json: bool) -> None:
@@ -176,7 +114,7 @@ def attend_file(
             about = (
                 ""
                 if typical is None
-                else f", ±{typical:.2g} (median standard error, noise and kernel)"
+                else f", ±{WITHIN * typical:.2g} in the median (95% of the time; noise and kernel)"
             )
             print_page(f"{output}: answers of shape {out.shape}{about}")
 
@@ -220,10 +158,12 @@ def compare_files(
         return
     lines = {
         "queries": f"{facts['queries']:,}",
-        "error": f"{made.error:.3g} (root mean square, each number of an answer)",
-        "predicted": f"{made.predicted:.3g} by the memory's own standard errors, noise and kernel",
+        "error": f"{made.error:.3g}: private less exact, root mean square over all numbers",
+        "standard error": (
+            f"{made.predicted:.3g}: what the memory says of its error, noise and kernel, likewise"
+        ),
         "within": f"{made.within:.1%} of numbers within 1.96 standard errors; 95% or more wanted",
-        "spread": f"{made.spread:.3g} is how much exact numbers differ from query to query",
+        "spread": f"{made.spread:.3g}: how much exact answers differ from query to query, likewise",
         "verdict": made.verdict,
     }
     if picture is not None:
@@ -235,7 +175,7 @@ def print_lines(lines: dict[str, str], *, note: str | None = None) -> None:
     """Print names and what they are, one a line, under a note."""
     if note is not None:
         print_page(note, style="bold")
-    print_page("\n".join(f"{name:<14}{text}" for name, text in lines.items()))
+    print_page(titled(list(lines.items())))
 
 
 def print_page(text: str, *, style: str | None = None) -> None:

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from rich.table import Table
-
+from discreet.cli.aligned import aligned
 from discreet.cli.commands import (
     check_output,
     has_terminal,
@@ -13,7 +12,6 @@ from discreet.cli.commands import (
 )
 from discreet.cli.shell import Page
 from discreet.demo import Findings, as_html, attack, digits, find
-from discreet.demo.digits import Mean
 from discreet.demo.findings import EPSILON, Asked, steps
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.memory.progress import progress_bar
@@ -73,7 +71,7 @@ def _tell(found: Findings) -> None:
     console.rule("[bold]2. An attacker wants one image's class")
     print_page(_attack(found))
     console.rule("[bold]3. What privacy costs")
-    console.print(_table(found))
+    print_page(_table(found))
     print_page(_ceiling(found))
     console.rule("[bold]4. The card that goes with the file")
     print_page(str(found.card))
@@ -82,13 +80,13 @@ def _tell(found: Findings) -> None:
 
 def _digit(asked: Asked) -> str:
     """Return the image in letters, beside the votes for its class."""
-    lines = []
+    lines = [f"{'':16}  class, exact vote, private vote ±"]
     for place in range(10):
         pixels = asked.image[place] if place < 8 else [0.0] * 8
         drawn = "".join(2 * _INK[round(9 * float(ink))] for ink in pixels)
-        mark = "  <- the memory's answer" if place == asked.answer else ""
+        mark = " <- it says" if place == asked.answer else ""
         lines.append(
-            f"  {drawn}    {place}: exact {asked.exact[place]:+.3f}  private "
+            f"{drawn}  {place}  {asked.exact[place]:+.3f}  "
             f"{asked.private[place]:+.3f} ± {WITHIN * asked.stderr[place]:.3f}{mark}"
         )
     return "\n".join(lines)
@@ -131,17 +129,12 @@ def _draw(found: Findings, path: Path) -> None:
     save(accuracy(found), path)
 
 
-def _table(found: Findings) -> Table:
-    table = Table(title=f"Accuracy, mean of splits ± standard error (δ = {digits.DELTA:g})")
-    for heading in ("ε", "memory", "classifier", "least squares", "DP-SGD"):
-        table.add_column(heading, justify="right")
+def _table(found: Findings) -> str:
+    """Return accuracies of private methods, in 60 columns; the page has their standard errors."""
+    rows = [["ε", "memory", "classifier", "least squares", "DP-SGD"]]
     for each in found.accuracies:
-        table.add_row(
-            f"{each.epsilon:g}",
-            *map(_with_error, (each.private, each.rounds, each.least_squares, each.dpsgd)),
-        )
-    return table
-
-
-def _with_error(mean: Mean | None) -> str:
-    return "" if mean is None else f"{mean.mean:.3f} ± {mean.stderr:.3f}"
+        means = (each.private, each.rounds, each.least_squares, each.dpsgd)
+        cells = ["" if one is None else f"{one.mean:.3f}" for one in means]
+        rows.append([f"{each.epsilon:g}", *cells])
+    title = f"Accuracy on unseen digits, private (δ = {digits.DELTA:g}):"
+    return "\n".join([title, *aligned(rows, gap=3, right=True)])

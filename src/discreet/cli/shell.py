@@ -29,7 +29,26 @@ WRONG_INPUT = 2
 INTERRUPTED = 130
 
 
-class Commands(TyperGroup):
+class _PlainFlags:
+    """What the help of commands and of groups of them has in common: a flag takes no value.
+
+    Typer would print `<bool>` beside it, also beside its own `--help`.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 (as in the base class)
+        """Return arguments and options, flags without a type."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of what it is mixed into
+        for each in params:
+            if getattr(each, "is_flag", False):
+                each.metavar = ""
+        return params
+
+
+class Group(_PlainFlags, TyperGroup):
+    """A group of commands."""
+
+
+class Commands(Group):
     """The commands, with errors as sentences. `--debug` before a command shows tracebacks."""
 
     def main(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 (as in the base class)
@@ -56,7 +75,7 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
 
-class Command(TyperCommand):
+class Command(_PlainFlags, TyperCommand):
     """One command. What the library says of its arguments is said of the command's options."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
@@ -73,6 +92,9 @@ class Command(TyperCommand):
 
 class App(typer.Typer):
     """A group of commands, each of them a `Command`."""
+
+    def __init__(self, **named: Any) -> None:  # noqa: ANN401
+        super().__init__(**{"cls": Group, **named})
 
     def command(self, name: str | None = None, **named: Any) -> Callable[[Function], Function]:  # noqa: ANN401
         """Add one, as in the base class."""

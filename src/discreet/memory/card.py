@@ -2,10 +2,9 @@
 
 from discreet._card import Card
 from discreet.memory.layout import Layout
-from discreet.memory.prediction import Prediction
+from discreet.memory.prediction import Prediction, matching_rows, noise_of_sums, rows_needed
 from discreet.memory.release import Released
 from discreet.memory.row_layout import RowLayout
-from discreet.memory.settings import CLEAR
 from discreet.privacy import NOT_PRIVATE, Neighbours
 
 
@@ -35,7 +34,7 @@ def _facts(released: Released[Layout]) -> dict[str, object]:
         "kernel_error_meaning": kernel.error_meaning,
         "worst_numerator_stderr": noise * kernel.bound,
         "worst_denominator_stderr": noise * kernel.bound / layout.real_tau,
-        "rows_needed": rows_needed(released),
+        "rows_needed": rows_needed(layout, sigma=released.sigma),
         **_predicted(released),
         "heads": list(layout.heads),
         "key_dim": kernel.dim,
@@ -65,13 +64,6 @@ def _predicted(released: Released[Layout]) -> dict[str, object]:
     return {f"predicted_{name}": getattr(said, name) for name in names}
 
 
-def rows_needed(released: Released[Layout]) -> float:
-    """Return how many rows at the largest logit make a denominator `CLEAR` standard errors."""
-    layout = released.layout
-    noise = released.sigma * layout.real_unit * layout.kernel.bound / layout.real_tau
-    return CLEAR * noise / layout.kernel.bound**2
-
-
 def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tuple[str, str]]:
     layout, guarantee = released.layout, released.guarantee
     kernel = layout.kernel
@@ -87,11 +79,8 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
         f"logit = {kernel.scale:.6g}·⟨query, key⟩, at most {kernel.largest_logit:.6g}; "
         "fixed when the memory was built"
     )
-    expected = (
-        f"standard error of a numerator at most {facts['worst_numerator_stderr']:.4g}, of a "
-        f"denominator {facts['worst_denominator_stderr']:.4g}; an answer means something where "
-        f"about {facts['rows_needed']:,.0f} rows or more are attended to"
-    )
+    numerator = released.sigma * layout.real_unit * kernel.bound
+    sums = noise_of_sums(numerator=numerator, denominator=numerator / layout.real_tau)
     said = prediction(released)
     size = (
         f"{layout.head_count} head(s), {layout.columns} × {kernel.features:,} integers each, "
@@ -108,7 +97,8 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
         ("bounds", bounds),
         ("temperature", temperature),
         ("kernel", f"{kernel.describe()}; {kernel.error:.3g} {kernel.error_meaning}"),
-        ("expected error", expected),
+        sums,
+        matching_rows(rows_needed(layout, sigma=released.sigma)),
         *([] if said is None else [("prediction", said.verdict)]),
         ("size", size),
         ("entropy", released.source),

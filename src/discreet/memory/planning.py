@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from discreet import _validate
+from discreet._card import titled
 from discreet.kernels import Kernel, registry
 from discreet.memory.layout import Layout
 from discreet.memory.options import CommonOptions, Options, shows_options
-from discreet.memory.prediction import Prediction
-from discreet.memory.settings import CLEAR, Settings, Shape, Unit, settle
+from discreet.memory.prediction import Prediction, matching_rows, noise_of_sums, rows_needed
+from discreet.memory.settings import Settings, Shape, Unit, settle
 from discreet.memory.temperature import Goal, Sample
 from discreet.privacy import rounded_up
 
@@ -117,23 +118,14 @@ class Plan:
             ("kernel", f"{self.kernel.describe()}: {self.kernel_reason}"),
             ("kernel error", f"{self.kernel.error:.3g} {self.kernel.error_meaning}"),
             ("features", f"{self.kernel.features:,}; {self.prediction.of_more_features}"),
-            (
-                "noise",
-                (
-                    f"±{self.numerator_stderr:.4g} on a numerator, "
-                    f"±{self.denominator_stderr:.4g} on a denominator, at the longest query"
-                ),
-            ),
-            (
-                "rows needed",
-                f"{self.rows_needed:,.0f} that match a query; from fewer, noise",
-            ),
+            noise_of_sums(numerator=self.numerator_stderr, denominator=self.denominator_stderr),
+            matching_rows(self.rows_needed),
             ("state", f"{self.state_bytes:,} bytes, whatever the number of rows"),
             ("build", f"{self.build_flops / 1e9:,.3g} billion operations"),
         ]
         if self.warning:
             facts.append(("warning", self.warning))
-        return "\n".join(f"{name:<14}{text}" for name, text in facts)
+        return titled(facts)
 
     @property
     def verdict(self) -> str:
@@ -218,7 +210,7 @@ def _predict(
     best = kernel.scale
     if asked:
         best = prediction.spread.recommended_scale(kernel.key_norm * kernel.query_norm, goal)
-    rows_needed = CLEAR * numerator / math.exp(kernel.largest_logit) / layout.real_tau
+    needed = rows_needed(layout, sigma=settings.sigma(layout))
     return Plan(
         rows=rows,
         epsilon=settings.privacy.epsilon,
@@ -233,13 +225,11 @@ def _predict(
         value_dim=layout.value_dim,
         numerator_stderr=numerator,
         denominator_stderr=numerator / layout.real_tau,
-        rows_needed=rows_needed,
+        rows_needed=needed,
         prediction=prediction,
         state_bytes=8 * math.prod(layout.shape),
         build_flops=_build_flops(rows, layout),
-        warning=_warning(
-            prediction, best=best, rows_needed=rows_needed, delta=settings.privacy.delta
-        ),
+        warning=_warning(prediction, best=best, needed=needed, delta=settings.privacy.delta),
     )
 
 
@@ -248,14 +238,12 @@ def _build_flops(rows: int, layout: Layout) -> float:
     return rows * layout.head_count * (kernel.operations + 2.0 * kernel.features * layout.columns)
 
 
-def _warning(
-    prediction: Prediction, *, best: float, rows_needed: float, delta: float
-) -> str | None:
+def _warning(prediction: Prediction, *, best: float, needed: float, delta: float) -> str | None:
     """Return what is wrong with the temperature or the number of rows; None if nothing is."""
     rows, kernel = prediction.spread.rows, prediction.kernel
     if delta * rows >= 1:
         return f"δ = {delta:g} is not below one over the number of rows: it protects nobody."
-    if rows_needed > rows:
+    if needed > rows:
         return (
             f"{rows:,} rows are too few at this ε and δ, at any temperature: answers will be noise."
         )
@@ -263,5 +251,6 @@ def _warning(
         return None
     return (
         f"scale {kernel.scale:.4g} is too sharp for {rows:,} rows, this ε and this kernel: answers "
-        f"differ by {prediction.signal_to_error:.2g} times their error. scale={best:.3g} would do."
+        f"differ by {prediction.signal_to_error:.2g} times their standard error. "
+        f"scale={best:.3g} would do."
     )

@@ -7,6 +7,7 @@ from discreet.kernels import Kernel
 from discreet.kernels.base import Evidence
 from discreet.memory.layout import Layout
 from discreet.memory.reader import WITHIN
+from discreet.memory.settings import CLEAR
 from discreet.memory.temperature import Sample, Spread
 
 # What rows that are not centred have in common: pixels, counts, raw embeddings.
@@ -112,10 +113,10 @@ class Prediction:
     def verdict(self) -> str:
         """Signal and error, the two parts of it, and for which rows."""
         said = (
-            f"Answers differ by {times(self.signal_to_error)} times their error, at best. Each "
-            f"number is within {self.within(self.stderr)} of exact attention, 95% of the time: "
-            f"noise {self.within(self.noise_stderr)}, kernel {self.within(self.kernel_stderr)}. "
-            f"For {self.assumed}"
+            f"Answers differ by {times(self.signal_to_error)} times their standard error, at best. "
+            f"Each number is within {self.within(self.stderr)} of exact attention, 95% of the "
+            f"time: noise {self.within(self.noise_stderr)}, kernel "
+            f"{self.within(self.kernel_stderr)}. For {self.assumed}"
         )
         if self.spread.sample is not None:
             return f"{said}."
@@ -137,6 +138,33 @@ class Prediction:
         if before == after:
             return "more would change nothing: the noise hides the kernel's error"
         return f"twice as many features would bring {before} down to {after}"
+
+
+def rows_needed(layout: Layout, *, sigma: float) -> float:
+    """Return how many rows at the largest logit make a denominator `CLEAR` standard errors.
+
+    Args:
+        layout: kernel, bounds and lattice.
+        sigma: of the noise, in lattice units.
+    """
+    numerator = sigma * layout.real_unit * layout.kernel.bound
+    return CLEAR * numerator / math.exp(layout.kernel.largest_logit) / layout.real_tau
+
+
+def noise_of_sums(*, numerator: float, denominator: float) -> tuple[str, str]:
+    """Return what a page says of the noise before sums are divided; both are standard errors."""
+    return (
+        "noise of sums",
+        (
+            f"standard error {numerator:.4g} of a numerator, {denominator:.4g} of a denominator, "
+            "at the longest query"
+        ),
+    )
+
+
+def matching_rows(needed: float) -> tuple[str, str]:
+    """Return what a page says of `rows_needed`."""
+    return "matching rows", f"{needed:,.0f} or more for an answer; from fewer, it is noise"
 
 
 def times(ratio: float) -> str:

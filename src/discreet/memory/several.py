@@ -20,6 +20,7 @@ from discreet.memory import container
 from discreet.memory.card import protection, protection_facts
 from discreet.memory.file import MEMORY
 from discreet.memory.memory import Memory
+from discreet.memory.prediction import matching_rows
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
 FORMAT = "discreet-memories"
@@ -193,13 +194,7 @@ def _card(several: Memories) -> Card:
         ),
         ("temperature", f"logits at most {_range(logits)}; longer keys and queries are clipped"),
         ("kernel", "; ".join(kernels)),
-        (
-            "expected error",
-            (
-                f"an answer means something where about {max(needed):,.0f} rows or more are "
-                "attended to"
-            ),
-        ),
+        matching_rows(max(needed)),
         ("size", f"{len(several)} head(s), {several.nbytes:,} bytes"),
         ("entropy", first.source),
         ("made by", f"discreet {first.version}"),

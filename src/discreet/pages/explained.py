@@ -47,9 +47,17 @@ MEANINGS = {
     "second moments": (
         "How features go together: least squares needs it. Part of the noise is spent on it."
     ),
-    "expected error": (
-        "What the noise can do at the worst, and how many rows an answer has to rest on to "
-        "mean something."
+    "noise of sums": (
+        "What the noise does to the two sums behind an answer, at the worst: the answer is one "
+        "divided by the other, so what matters is how large the sums themselves are."
+    ),
+    "matching rows": (
+        "How many rows like the question there have to be for its answer to mean something. "
+        "An answer that rests on fewer is noise."
+    ),
+    "error bound": (
+        "How far an answer of this structure can be off, whatever the rows and the question, but "
+        "for one time in twenty."
     ),
     "prediction": (
         "What answers will be like, from public numbers alone: how much they differ from "

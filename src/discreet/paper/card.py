@@ -36,7 +36,7 @@ def card_of(structure: Structure) -> Card:
         ("guarantee", str(guarantee)),
         ("noise", f"{_words(kinds)}, drawn once; a row touches {touched:,} nodes"),
         (
-            "expected error",
+            "error bound",
             (
                 f"at most {facts['error_bound']:.4g}, with probability {_CONFIDENCE:.0%}, whatever "
                 "the rows and the query"

@@ -6,6 +6,7 @@ from typing import Unpack
 import numpy as np
 
 from discreet import _validate
+from discreet._card import titled
 from discreet._typing import Array
 from discreet.memory.options import shows_options
 from discreet.memory.settings import Settings, Unit
@@ -136,7 +137,7 @@ class ClassifierPlan:
         ]
         if self.warning:
             facts.append(("warning", self.warning))
-        return "\n".join(f"{name:<14}{text}" for name, text in facts)
+        return titled(facts)
 
 
 @shows_options(SoftmaxOptions, PlanOptions.__annotations__)

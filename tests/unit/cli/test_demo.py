@@ -39,7 +39,7 @@ def test_the_demo_shows_card_accuracy_and_alternatives(shown):
         "guarantee",
         "1,350",
         "exact attention she reads it in 100% of attacks",
-        "the memory's answer",
+        "<- it says",
         "least squares",
         "DP-SGD",
         "Without privacy: ",

@@ -161,8 +161,11 @@ def test_plan_as_a_page_and_as_json():
     assert [(each["epsilon"], each["scale"]) for each in facts["table"]] == [
         (epsilon, pytest.approx(times * made.scale))
         for epsilon in (0.5, 1.0, 2.0)
-        for times in (0.25, 0.5, 1.0)
+        for times in (0.25, 0.5, 1.0, 2.0)
     ]
+    [chosen] = [each for each in facts["table"] if each["chosen"]]
+    assert (chosen["epsilon"], chosen["scale"]) == (1.0, made.scale)
+    assert chosen["recommended"]
     for each in facts["table"]:
         same = discreet.plan(
             rows=5000,
@@ -173,6 +176,27 @@ def test_plan_as_a_page_and_as_json():
             scale=each["scale"],
         )
         assert each["stderr"] == same.stderr
+
+
+def test_the_table_of_a_plan_has_the_recommended_scale_beside_the_chosen():
+    arguments = ["plan", "--rows", "5000", "--key-dim", "16", "--value-dim", "8", *SPEND]
+    facts = json.loads(run(*arguments, "--scale", "0.5", "--json").output)
+    [chosen] = [each for each in facts["table"] if each["chosen"]]
+    [best] = [each for each in facts["table"] if each["recommended"]]
+    assert chosen["scale"] == 0.5
+    assert not chosen["recommended"]
+    assert best["scale"] == facts["recommended_scale"] > 1
+    same = discreet.plan(
+        rows=5000, key_dim=16, value_dim=8, epsilon=1.0, delta=1e-6, scale=best["scale"]
+    )
+    assert best["stderr"] == same.stderr
+
+
+def test_no_table_offers_a_state_that_no_machine_holds():
+    wide = ("plan", "--rows", "1000", "--key-dim", "64", "--value-dim", "64", *SPEND)
+    facts = json.loads(run(*wide, "--scale", "2", "--kernel", "taylor", "--json").output)
+    assert {each["scale"] for each in facts["table"]} == {0.5, 1.0, 2.0}
+    assert all(each["state_bytes"] <= 1e12 or each["chosen"] for each in facts["table"])
 
 
 def test_public_rows_make_landmarks_and_bad_ones_are_refused(folder):

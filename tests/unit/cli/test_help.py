@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import pathlib
 import shlex
 
 import numpy as np
@@ -18,6 +19,7 @@ from discreet.regression import registry
 from discreet.rounds import SoftmaxOptions
 
 RUNNER = CliRunner()
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "cli.md"
 
 
 def commands(group, path=()):
@@ -40,6 +42,17 @@ def test_every_command_has_an_example_and_help_for_every_option(name):
     assert example(COMMANDS[name]).startswith(f"discreet {name}")
     for option in COMMANDS[name].params:
         assert option.name == "help" or option.help, option.name
+
+
+@pytest.mark.parametrize("name", ["", "paper", "ledger", *COMMANDS])
+def test_a_flag_takes_no_value_and_help_shows_none(name):
+    for width in ("60", "80"):
+        shown = RUNNER.invoke(app, [*name.split(), "--help"], env={"COLUMNS": width})
+        assert shown.exit_code == 0
+        assert "bool" not in shown.output.lower()
+        assert "…" not in shown.output
+        assert all(len(line) <= int(width) for line in shown.output.splitlines())
+    assert "bool" not in PAGE.read_text(encoding="utf-8").lower()
 
 
 @pytest.mark.parametrize("name", ["plan", "build"])

@@ -1,4 +1,5 @@
 import json
+import math
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_the_dictionary_is_json_and_holds_the_same_numbers():
     num_err, den_err = memory.sums_stderr(queries)
     np.testing.assert_allclose(num_err, facts["worst_numerator_stderr"], rtol=1e-6)
     np.testing.assert_allclose(den_err, facts["worst_denominator_stderr"], rtol=1e-6)
-    assert facts["rows_needed"] == pytest.approx(5 * den_err[0] / memory.kernel.bound**2, rel=1e-6)
+    assert facts["rows_needed"] == pytest.approx(5 * den_err[0] / math.exp(2.5), rel=1e-6)
 
 
 def test_the_number_of_rows_is_there_only_where_it_is_public():

@@ -1,0 +1,155 @@
+"""What `plan` prints: a page, a table of other ε and temperatures, and what its columns mean.
+
+The table is plain text of at most 60 columns, the same on a terminal and in a file.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from discreet._card import titled
+from discreet.cli.aligned import aligned
+from discreet.cli.commands import print_json, print_page
+from discreet.cli.shell import Page
+from discreet.cli.wording import in_flags
+from discreet.errors import InvalidInput
+from discreet.memory import Plan
+from discreet.memory.prediction import times
+
+# Times what was asked for: softer and sharper, and more and less private.
+_SCALES = (0.25, 0.5, 1.0, 2.0)
+_EPSILONS = (0.5, 1.0, 2.0)
+
+# States of more bytes are not offered: no machine holds them.
+_LARGEST_STATE = 10**12
+
+# Characters of a number that leave room for all columns.
+_WIDEST = 8
+
+_TITLE = "Other ε and temperatures"
+
+_HEADINGS = ("", "ε", "scale", "signal", "±", "noise", "kernel", "features")
+
+_LEGEND = (
+    (">", "as planned above"),
+    ("*", "the recommended scale"),
+    (
+        "signal",
+        (
+            "how much answers differ from query to query, at best, in standard errors; below 1 "
+            "they are mostly error"
+        ),
+    ),
+    ("±", "how far each number is from exact attention, 95% of the time; noise and kernel"),
+    ("noise", "the noise's part of it; less by more rows, a larger ε or a softer scale"),
+    ("kernel", "the kernel's part; less by more features or public rows"),
+    ("features", "of each key; size of the file and time of the build are in proportion"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One line of the table.
+
+    Attributes:
+        plan: what it shows.
+        chosen: whether ε and scale are those that were asked for.
+        recommended: whether ε was asked for and the scale is the one recommended for it.
+    """
+
+    plan: Plan
+    chosen: bool
+    recommended: bool
+
+
+def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> None:
+    """Print a plan, and a table of what other ε and temperatures would give.
+
+    Args:
+        plan: makes one, given ε and maybe a scale.
+        epsilon: the one that was asked for.
+        as_json: print the same figures as JSON.
+    """
+    made = plan(epsilon=epsilon)
+    lines = list(_around(made, plan))
+    if as_json:
+        table = [
+            {**_facts(line.plan), "chosen": line.chosen, "recommended": line.recommended}
+            for line in lines
+        ]
+        print_json({**_facts(made), "table": table})
+        return
+    print_page(in_flags(str(made)))
+    print_page(f"\n{_TITLE}\n", style="bold")
+    _print_table(lines)
+    print_page(f"\n{titled(_LEGEND)}")
+
+
+def _around(made: Plan, plan: Callable[..., Plan]) -> Iterator[Line]:
+    """Yield what was planned among its neighbours, and with the recommended scale."""
+    for factor in _EPSILONS:
+        scales = {times * made.scale for times in _SCALES}
+        best = made.recommended_scale
+        if factor == 1 and not math.isclose(best, made.scale, rel_tol=1e-3):
+            scales.add(best)
+        for scale in sorted(scales):
+            chosen = factor == 1 and scale == made.scale
+            with suppress(InvalidInput):  # beyond what can be asked for
+                other = made if chosen else plan(epsilon=factor * made.epsilon, scale=scale)
+                if chosen or other.state_bytes <= _LARGEST_STATE:
+                    yield Line(
+                        other,
+                        chosen=chosen,
+                        recommended=factor == 1 and math.isclose(scale, best, rel_tol=1e-3),
+                    )
+
+
+def _print_table(lines: list[Line]) -> None:
+    """Print a table, with an empty line between one ε and the next."""
+    console = Page()
+    heading, *drawn = aligned([_HEADINGS, *map(_cells, lines)], gap=1, right=True)
+    console.print(heading, markup=False, soft_wrap=True)
+    before = None
+    for line, text in zip(lines, drawn, strict=True):
+        if before not in (None, line.plan.epsilon):
+            console.print()
+        before = line.plan.epsilon
+        console.print(text, style="bold" if line.chosen else None, markup=False, soft_wrap=True)
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    plan, said = line.plan, line.plan.prediction
+    return (
+        (">" if line.chosen else " ") + ("*" if line.recommended else " "),
+        f"{plan.epsilon:.3g}",
+        f"{plan.scale:.3g}",
+        _narrow(times(said.signal_to_error)),
+        said.within(plan.stderr),
+        said.within(plan.noise_stderr),
+        said.within(plan.kernel_stderr),
+        _narrow(f"{plan.kernel.features:,}"),
+    )
+
+
+def _narrow(number: str) -> str:
+    """Return a number as it was written, or in fewer characters, if they are many."""
+    return number if len(number) <= _WIDEST else f"{float(number.replace(',', '')):.1e}"
+
+
+def _facts(plan: Plan) -> dict[str, object]:
+    facts = {
+        field.name: getattr(plan, field.name)
+        for field in dataclasses.fields(plan)
+        if field.name not in ("kernel", "prediction")
+    }
+    said = ("signal", "stderr", "noise_stderr", "kernel_stderr", "doubled_stderr")
+    return {
+        **facts,
+        **{name: getattr(plan, name) for name in said},
+        "kernel": plan.kernel.describe(),
+        "kernel_error": plan.kernel.error,
+        "features": plan.kernel.features,
+        "verdict": plan.verdict,
+        "advice": plan.advice,
+    }
