@@ -27,7 +27,13 @@ _PLAIN = (
     (r'<mo class="mathopen">([|‖])</mo>', r'<mo form="prefix" stretchy="false">\1</mo>'),
     (r"<mo>([|‖])</mo>", r'<mo form="postfix" stretchy="false">\1</mo>'),
     (r"<mo>([⟨⟩⌊⌋⌈⌉])</mo>", r'<mo stretchy="false">\1</mo>'),
+    (
+        r"<mo>(?:\u2061|&ApplyFunction;)</mo>(?!\s*(?:<mrow>\s*)?<mo[^>]*>[(\['])",
+        '<mspace width="0.167em"/>',  # ln N is not lnN
+    ),
     (r"<mo>'</mo>", '<mo form="postfix" lspace="0" rspace="0">′</mo>'),
+    (r"<mo>∶</mo>\s*<mo>=</mo>", "<mo>≔</mo>"),
+    (r"<mo>=</mo>\s*<mo>∶</mo>", "<mo>≕</mo>"),
     (r'<mo stretchy="false">/</mo>', r'<mo lspace="0" rspace="0" stretchy="false">/</mo>'),
 )
 
