@@ -37,7 +37,7 @@ sys.path.append(str(pathlib.Path(__file__).parent))  # where formulas.py is
 extensions = ["formulas", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]  # as on GitHub, where the same pages are read
-myst_dmath_allow_space = myst_dmath_allow_digits = False  # "$5 and $6" is money
+myst_dmath_allow_space = False  # "$5 and $6" is money
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"discreet {release}"

@@ -31,6 +31,7 @@ _PLAIN = (
         r"<mo>(?:\u2061|&ApplyFunction;)</mo>(?!\s*(?:<mrow>\s*)?<mo[^>]*>[(\['])",
         '<mspace width="0.167em"/>',  # ln N is not lnN
     ),
+    (r"<mo>(max|min)</mo>", r"<mi>\1</mi>"),
     (r"<mo>'</mo>", '<mo form="postfix" lspace="0" rspace="0">′</mo>'),
     (r"<mo>∶</mo>\s*<mo>=</mo>", "<mo>≔</mo>"),
     (r"<mo>=</mo>\s*<mo>∶</mo>", "<mo>≕</mo>"),
