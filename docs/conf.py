@@ -1,6 +1,8 @@
 """How Sphinx builds these pages. `make docs`: warnings are errors, and no network is needed."""
 
+import pathlib
 import re
+import sys
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy.typing
@@ -30,11 +32,18 @@ author = "The discreet developers"
 project_copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+sys.path.append(str(pathlib.Path(__file__).parent))  # where formulas.py is
+
+extensions = ["formulas", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]  # as on GitHub, where the same pages are read
+myst_dmath_allow_space = False  # "$5 and $6" is money
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"discreet {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 smartquotes = False  # --groups is an option, not a dash
 
 # A name in single backticks is a link where it names something documented, and code elsewhere.
@@ -57,6 +66,21 @@ def _plain_text(
     lines[:] = [*(["..", ""] if what == "property" else []), *text.split("\n")]
 
 
+def _breakable_names(
+    _app: "Sphinx", _page: str, _template: str, context: dict[str, object], _doctree: object
+) -> None:
+    """Let long names in tables go on in the next line: after _ . and /, before a capital."""
+
+    def broken(cell: re.Match[str]) -> str:
+        name = re.compile(r'(?<=<span class="pre">)[^<]+')
+        return name.sub(lambda found: re.sub(joints, "<wbr>", found[0]), cell[0])
+
+    joints = r"(?<=\w[_./])(?=\w)|(?<=[a-z])(?=[A-Z])"
+    if isinstance(body := context.get("body"), str):
+        context["body"] = re.sub(r"<td.*?</td>", broken, body, flags=re.DOTALL)
+
+
 def setup(app: "Sphinx") -> None:
-    """Read docstrings before napoleon does, which makes markup of them."""
+    """Read docstrings before napoleon does, which makes markup of them, and pages last."""
     app.connect("autodoc-process-docstring", _plain_text, priority=400)
+    app.connect("html-page-context", _breakable_names)
