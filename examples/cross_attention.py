@@ -129,6 +129,7 @@ def main(arguments: Sequence[str] | None = None, *, entropy: Entropy | None = No
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0])
     options = parser.parse_args(arguments)
 
+    torch.set_num_threads(1)  # layers this small only wait for each other on several
     model = train(options.steps, torch.Generator().manual_seed(0))
     print(f"{options.rows:,} private examples of one rule, 2,000 new points (exact: NOT private)\n")
     print("    ε   right, private   right, exact   error of outputs (1: as large as they differ)")

@@ -1,7 +1,7 @@
 """What else could be made of private records: a histogram and a regression, with written rules.
 
 For `trained_for_privacy.py`, to compare with. Both answer from shares of treatment and outcome
-among notes like the one that is asked about; a rule for each kind of question makes answers of them.
+among notes like the one that is asked about; a rule for each kind of question does the rest.
 """
 
 from collections.abc import Callable
