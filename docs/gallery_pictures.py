@@ -4,6 +4,7 @@ On white, so that they can be read in a dark page, too; in the style of `discree
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
+from scipy.stats import sem
 
 from discreet import pictures
 from discreet.pictures import Curve
@@ -33,6 +35,18 @@ def start(title: str, *, height: float = 3.9, panels: int = 1) -> tuple[Figure, 
 def legend(axes: Axes, **options: object) -> None:
     """Say what is what."""
     axes.legend(fontsize=8.5, frameon=False, labelcolor=INK, **options)
+
+
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """The same, where there is no room inside."""
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=2,
+        fontsize=8.5,
+        frameon=False,
+        labelcolor=INK,
+    )
 
 
 def by_epsilon(axes: Axes, epsilons: Sequence[float]) -> None:
@@ -73,7 +87,7 @@ def digits_classifier(found: Findings) -> Figure:
         Curve(
             [each.epsilon for each in found],
             [float(np.mean(getattr(each, name))) for each in found],
-            [float(np.std(getattr(each, name)) / len(found) ** 0.5) for each in found],
+            [float(sem(getattr(each, name))) for each in found],
         )
         for name in ("private", "exact")
     ]
@@ -120,8 +134,9 @@ def l1_distances(found: Findings) -> Figure:
     levels = np.arange(np.floor(found.grid.min()), np.ceil(found.grid.max()) + 3, 3)
     filled = axes.contourf(found.ages, found.hours, found.grid, levels=levels, cmap="Blues_r")
     figure.colorbar(filled, label="private mean distance (years + hours)")
-    axes.plot(*found.best, "s", ms=11, mfc="none", mec=INK, ls="none", label="exact (NOT private)")
-    axes.plot(*found.chosen, "o", color=ORANGE, ls="none", label="private median")
+    look = {"linestyle": "none", "markeredgecolor": "#ffffff"}
+    axes.plot(*found.best, "s", ms=10, color=INK, label="exact median (NOT private)", **look)
+    axes.plot(*found.chosen, "o", ms=9, color=ORANGE, label="private median", **look)
     axes.set(xlabel="age", ylabel="hours of work a week")
     axes.legend(fontsize=8.5, loc="upper right")
     return figure
@@ -129,13 +144,16 @@ def l1_distances(found: Findings) -> Figure:
 
 def adaptive_attacker(outcomes: Findings) -> Figure:
     """Return how often the attacker is right, against ε."""
-    figure, [axes] = start("An attacker asks 2,041 adaptive questions", height=4.4)
+    from adaptive_attacker import CHANCE, DELTA, QUESTIONS
+
+    figure, [axes] = start(f"An attacker asks {QUESTIONS:,} adaptive questions", height=4.4)
     private = outcomes[1:]
     epsilons = [each.epsilon for each in private]
     exact = outcomes[0].searched / outcomes[0].trials
     axes.axhline(exact, linestyle="--", color=INK, label="exact attention (NOT private)")
-    allowed = [each.allowed for each in private]
-    axes.plot(epsilons, allowed, ":", color=INK, label="the most that (ε, δ) allows")
+    between = np.geomspace(epsilons[0], epsilons[-1], 100)
+    allowed = [replace(private[0], epsilon=epsilon).allowed for epsilon in between]
+    axes.plot(between, allowed, ":", color=INK, label="the most that (ε, δ) allows")
     looks = (("told", "key known", "s", ORANGE), ("searched", "key searched", "o", BLUE))
     for name, label, marker, colour in looks:
         counts = [getattr(each, name) for each in private]
@@ -145,17 +163,11 @@ def adaptive_attacker(outcomes: Findings) -> Figure:
         axes.errorbar(
             epsilons, shares, spread, marker=marker, color=colour, capsize=3, label=f"{label}, 95%"
         )
-    axes.axhline(1 / 16, linestyle="-.", color=FAINT, label="chance")
+    axes.axhline(CHANCE, linestyle="-.", color=FAINT, label="chance")
     by_epsilon(axes, epsilons)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.set(xlabel="ε (δ = 1e-6)", ylabel="diagnoses guessed right")
-    figure.legend(
-        *axes.get_legend_handles_labels(),
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8.5,
-        frameon=False,
-    )
+    axes.set(xlabel=f"ε (δ = {DELTA:g})", ylabel="diagnoses guessed right")
+    legend_below(figure, axes)
     return figure
 
 
@@ -189,8 +201,8 @@ def trained_for_privacy(scores: Findings) -> Figure:
     exact, alone = scores.exact[0], scores.alone[0]
     axes.axhline(exact, linestyle="--", color=INK, label="model, exact (NOT private)")
     axes.axhline(alone, linestyle="-.", color=FAINT, label="model, no memory")
-    axes.set(ylabel="treatments right", ylim=(0, 1.15))
-    legend(axes, loc="upper left", ncols=2)
+    axes.set(ylabel="treatments right", ylim=(0, 1))
+    legend_below(figure, axes)
     return figure
 
 
@@ -205,8 +217,8 @@ def pretrained_speech(rates: Findings) -> Figure:
     for i, epsilon in enumerate(rates.epsilons):
         series[f"ε = {epsilon:g}"] = [each[i] for each in rates.noisy]
     bars(axes, groups, series)
-    axes.set(ylabel="word error rate", ylim=(0, 1.6))
-    legend(axes, loc="upper left", ncols=2)
+    axes.set_ylabel("word error rate")
+    legend_below(figure, axes)
     return figure
 
 

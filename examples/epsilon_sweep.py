@@ -75,13 +75,14 @@ def draw(results: Results, path: pathlib.Path) -> None:
     looks = (("-", "o", "#0072b2"), ("--", "s", "#222222"), (":", "^", "#d55e00"))
     for (rows, pairs), (dash, marker, colour) in zip(results.items(), cycle(looks), strict=False):
         predicted, measured = zip(*pairs, strict=True)
-        axes.loglog(EPSILONS, predicted, dash, color=colour, label=f"{rows:,} rows, predicted")
-        axes.loglog(EPSILONS, measured, marker, color=colour, label="measured")
+        axes.loglog(EPSILONS, predicted, dash, color=colour, label=f"{rows:,} rows: predicted")
+        axes.loglog(EPSILONS, measured, marker, color=colour, label=f"{rows:,} rows: measured")
     axes.set_title("Error against ε", loc="left", weight="bold", fontsize=12)
     axes.set(xlabel=f"ε (δ = {DELTA:g})", ylabel="standard error of an answer")
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axes.minorticks_off()
-    axes.legend(fontsize=9, frameon=False)
+    axes.legend(fontsize=8.5, frameon=False, loc="lower left")
+    axes.set_ylim(bottom=axes.get_ylim()[0] / 30)  # room for it
     pictures.save(figure, path)
 
 
