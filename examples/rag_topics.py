@@ -122,7 +122,7 @@ def conclusion(answers: Sequence[Answer], epsilon: float) -> str:
         f"at ε = {epsilon:g}, {len(clear)} of {len(answers)} questions have a solution that leads "
         f"by two standard errors, and "
         + ("it is the exact one each time" if right == len(clear) else f"it is right {right} times")
-        + f"; to the other {len(answers) - len(clear)} the corpus gives no clear answer."
+        + f"; questions without a clear answer: {len(answers) - len(clear)}."
     )
 
 

@@ -320,13 +320,13 @@ def cell(shares: np.ndarray) -> str:
 def conclusion(scores: Scores) -> str:
     """Return what is left of what records teach, in a sentence."""
     gain = scores.exact[0] - scores.alone[0]
-    kept = [
-        f"{(share[0] - scores.alone[0]) / gain:.0%} at ε = {epsilon:g}"
-        for (name, epsilon), share in scores.private.items()
-        if name == PRIVATE
-    ]
     if gain < 0.05:
         return f"{scores.rows:,} records teach the model nothing, and privacy has nothing to take."
+    kept = []
+    for (name, epsilon), share in scores.private.items():
+        if name == PRIVATE:
+            left = (share[0] - scores.alone[0]) / gain
+            kept.append(f"{'all' if left > 0.995 else f'{left:.0%}'} at ε = {epsilon:g}")
     return f"of what {scores.rows:,} records teach the model, privacy leaves {', '.join(kept)}."
 
 

@@ -345,9 +345,9 @@ def test_a_model_trained_for_privacy_runs():
     assert 0.1 < alone < 0.35
     assert exact > 0.5  # it did learn to read
     assert max(few, many) < min(private) < exact + 0.05
-    said = [float(kept) for kept in re.findall(r"(\d+)% at ε", conclusion(text))]
-    kept = [100 * (share - alone) / (exact - alone) for share in private]
-    assert said == pytest.approx(kept, abs=1)
+    said = conclusion(text).replace("all at", "100% at")
+    kept = [min(100 * (share - alone) / (exact - alone), 100) for share in private]
+    assert [float(each) for each in re.findall(r"(\d+)% at ε", said)] == pytest.approx(kept, abs=1)
 
 
 @pytest.mark.slow
