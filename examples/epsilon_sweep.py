@@ -6,16 +6,22 @@ points where the query does. The temperature stays the same in all lines: only �
 """
 
 import argparse
+import pathlib
+from collections.abc import Sequence
+from itertools import cycle
 
 import numpy as np
 
 import discreet
 from discreet.memory import oracle
+from discreet.noise import Entropy
 
 DELTA, DIM = 1e-6, 4
 # A kernel that is as good as exact, so that there is no error but the noise.
 SETTINGS = {"scale": 2.0, "eps_s": 1e-4}
 EPSILONS = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
+# For each number of rows: what was predicted and what was measured at each ε.
+Results = dict[int, list[tuple[float, float]]]
 
 
 def unit_vectors(rng: np.random.Generator, rows: int) -> np.ndarray:
@@ -32,7 +38,7 @@ def predict(rows: int, epsilon: float) -> float:
     return plan.stderr
 
 
-def measure(rows: int, builds: int) -> list[float]:
+def measure(rows: int, builds: int, entropy: Entropy | None = None) -> list[float]:
     """Return the root mean square difference from exact attention at each ε. NOT private."""
     rng = np.random.default_rng(rows)
     keys, queries = unit_vectors(rng, rows), unit_vectors(rng, 200)
@@ -42,7 +48,13 @@ def measure(rows: int, builds: int) -> list[float]:
         # Several builds tell more about the noise. An owner builds once: each one spends ε again.
         gaps = [
             discreet.build(
-                keys, keys, epsilon=epsilon, delta=DELTA, rows_hint=rows, **SETTINGS
+                keys,
+                keys,
+                epsilon=epsilon,
+                delta=DELTA,
+                rows_hint=rows,
+                entropy=entropy,
+                **SETTINGS,
             ).attend(queries)
             - exact
             for _ in range(builds)
@@ -51,41 +63,65 @@ def measure(rows: int, builds: int) -> list[float]:
     return measured
 
 
-def draw(results: dict[int, list[tuple[float, float]]], path: str) -> None:
+def draw(results: Results, path: pathlib.Path) -> None:
     """Draw error against ε, one line for each number of rows."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    from discreet import pictures
+
+    figure = Figure(figsize=(4.8, 4.2), layout="constrained")
     axes = figure.subplots()
-    for rows, pairs in results.items():
+    pictures.dress(axes)
+    looks = (("-", "o", "#0072b2"), ("--", "s", "#222222"), (":", "^", "#d55e00"))
+    for (rows, pairs), (dash, marker, colour) in zip(results.items(), cycle(looks), strict=False):
         predicted, measured = zip(*pairs, strict=True)
-        [line] = axes.loglog(EPSILONS, predicted, label=f"{rows:,} rows, predicted")
-        axes.loglog(EPSILONS, measured, "o", color=line.get_color(), label="measured")
-    axes.set(xlabel="ε", ylabel="standard error of an answer", title="Error against ε")
-    axes.grid(visible=True, which="both", alpha=0.3)
-    axes.legend()
-    figure.savefig(path)
+        axes.loglog(EPSILONS, predicted, dash, color=colour, label=f"{rows:,} rows: predicted")
+        axes.loglog(EPSILONS, measured, marker, color=colour, label=f"{rows:,} rows: measured")
+    axes.set_title("Error against ε", loc="left", weight="bold", fontsize=12)
+    axes.set(xlabel=f"ε (δ = {DELTA:g})", ylabel="standard error of an answer")
+    axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+    axes.minorticks_off()
+    axes.legend(fontsize=8.5, frameon=False, loc="lower left")
+    axes.set_ylim(bottom=axes.get_ylim()[0] / 30)  # room for it
+    pictures.save(figure, path)
 
 
-def main() -> None:
-    """Run the example."""
+def conclusion(results: Results) -> str:
+    """Return the table in a sentence."""
+    ratios = [after / before for pairs in results.values() for before, after in pairs]
+    falls = [pairs[0][1] / pairs[-1][1] for pairs in results.values()]
+    least, most = min(falls), max(falls)
+    times = f"{least:.0f} to {most:.0f}" if round(least) != round(most) else f"{least:.0f}"
+    return (
+        f"what is measured is {min(ratios):.2f} to {max(ratios):.2f} times what `plan` predicted "
+        f"before there was any data, and from ε = {EPSILONS[0]:g} to ε = {EPSILONS[-1]:g}, "
+        f"{EPSILONS[-1] / EPSILONS[0]:.0f} times as much, the error falls by a factor of {times}."
+    )
+
+
+def main(arguments: Sequence[str] | None = None, *, entropy: Entropy | None = None) -> Results:
+    """Run the example, and return what it prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000, 20_000, 100_000])
     parser.add_argument("--builds", type=int, default=4, help="for each measurement (default: 4)")
-    parser.add_argument("--picture", help="also draw a picture in this file (needs matplotlib)")
-    options = parser.parse_args()
+    parser.add_argument(
+        "--picture", type=pathlib.Path, help="also draw a picture in this file (needs matplotlib)"
+    )
+    options = parser.parse_args(arguments)
 
     print(f"standard error of an answer; values have length one, scale {SETTINGS['scale']:g}\n")
     print("   rows      ε   predicted   measured")
-    results: dict[int, list[tuple[float, float]]] = {}
+    results: Results = {}
     for rows in options.rows:
         predicted = [predict(rows, epsilon) for epsilon in EPSILONS]
-        results[rows] = list(zip(predicted, measure(rows, options.builds), strict=True))
+        results[rows] = list(zip(predicted, measure(rows, options.builds, entropy), strict=True))
         for epsilon, (before, after) in zip(EPSILONS, results[rows], strict=True):
             print(f"{rows:7,} {epsilon:6g} {before:11.2g} {after:10.2g}", flush=True)
     if options.picture:
         draw(results, options.picture)
         print(f"\ndrawn in {options.picture}")
+    print(f"\nConclusion: {conclusion(results)}")
+    return results
 
 
 if __name__ == "__main__":

@@ -11,24 +11,26 @@ The encoder mixes frames, so not even that is a promise about a piece of the sou
 This is an experiment, and what it prints is NOT PRIVATE: exact transcripts stand beside private
 ones, and noise comes from fixed seeds, so that each run prints the same figures.
 
-It needs the weights: pip install --no-deps moonshine-voice==0.0.73
+It needs the weights: pip install --no-deps moonshine-voice==0.0.73. A run makes all layers of one
+recording private, in half a minute. `--full` has both recordings, each
+layer alone, and more caps, in three minutes.
 """
 
 import argparse
 import copy
+import itertools
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from moonshine_weights import RATE, Tokenizer, load, transcribe
-from scipy.special import entr, logsumexp, softmax
+from scipy.special import entr, softmax
+from speech_bounds import clipped, frames_needed, projected
 from threadpoolctl import threadpool_limits
-from torch import nn
 from transformers import MoonshineForConditionalGeneration
 
 from discreet.errors import InvalidInput, PrivacyLeakWarning
@@ -44,7 +46,8 @@ PUBLIC = (0, 2)  # recordings that bounds are calibrated on
 PRIVATE = (1, 3)  # other recordings: the first is made private, both are clipped
 CAP, LOW_CAP = 10.0, 2.0  # on logits, where one layer is private
 ALIKE = 1e-3  # logits this small: every frame weighs the same, as if the layer did not look
-CAPS = (None, 40.0, 20.0, 10.0, 5.0, ALIKE)  # where all are
+FEW_CAPS = (40.0, ALIKE)  # where all are
+CAPS = (None, 40.0, 20.0, 10.0, 5.0, ALIKE)  # the same, in full
 LONGEST = 1.5  # times the tokens of the exact transcript; whatever goes on is a loop
 
 
@@ -148,91 +151,6 @@ def listen(
     return Recording(name, sound, tokens, tokenizer.decode(tokens), frames)
 
 
-def projected(
-    model: nn.Module, place: Place, recording: Recording, bounds: Bounds
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return queries and keys of a layer, shape (heads, n, d), as private heads see them."""
-    found = []
-    handles = [
-        place.projection(index).register_forward_hook(lambda *each: found.append(each[-1][0]))
-        for index in (0, 1)
-    ]
-    with torch.no_grad():
-        model(**recording.given, use_cache=False)
-    for handle in handles:
-        handle.remove()
-    heads = len(bounds.key_norm)
-    queries, keys = (
-        each.double().unflatten(-1, (heads, -1)).transpose(0, 1).numpy() for each in found
-    )
-    keys = keys - bounds.key_centre[:, None]
-    return queries @ bounds.query_map.swapaxes(1, 2), keys @ bounds.key_map.swapaxes(1, 2)
-
-
-@contextmanager
-def clipped(
-    places: Sequence[Place], bounds: dict[str, Bounds], cap: float | None
-) -> Iterator[None]:
-    """Clip queries, keys and values of exact attention for a while, as a private layer does."""
-    handles = []
-    for place in places:
-        within = bounds[place.name].capped(place.heads().scaling, cap)
-        # The map, its inverse (both transposed), the centre and the longest length of each.
-        queries = (within.query_map, within.key_map.swapaxes(1, 2), 0, within.query_norm)
-        keys = (within.key_map, within.query_map.swapaxes(1, 2), within.key_centre, within.key_norm)
-        eye = np.eye(within.value_centre.shape[1])[None]
-        values = (eye, eye, within.value_centre, within.value_norm)
-        handles += [
-            place.projection(index).register_forward_hook(clip_hook(*each))
-            for index, each in enumerate((queries, keys, values))
-        ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def clip_hook(turn: np.ndarray, back: np.ndarray, centre: np.ndarray, longest: np.ndarray):  # noqa: ANN201 (of torch)
-    """Return what clips the output of a projection, head by head."""
-    turn, back, centre, longest = (
-        torch.as_tensor(each, dtype=torch.float32) for each in (turn, back, centre, longest)
-    )
-
-    def clip(_module: nn.Module, _inputs: object, output: torch.Tensor) -> torch.Tensor:
-        by_head = output.unflatten(-1, (len(longest), -1)) - centre
-        turned = (turn @ by_head[..., None])[..., 0]
-        length = turned.norm(dim=-1, keepdim=True)
-        turned = turned * (longest[:, None] / length.clamp(min=1e-9)).clamp(max=1)
-        return ((back @ turned[..., None])[..., 0] + centre).flatten(-2)
-
-    return clip
-
-
-def shorter(rows: np.ndarray, longest: np.ndarray) -> np.ndarray:
-    """Return rows of each head, clipped."""
-    length = np.linalg.norm(rows, axis=-1, keepdims=True)
-    return rows * np.minimum(longest[:, None, None] / np.maximum(length, 1e-9), 1)
-
-
-def frames_needed(
-    queries: np.ndarray, keys: np.ndarray, bounds: Bounds, scaling: np.ndarray, at_largest: float
-) -> float:
-    """Return how many frames like these make an answer clear of noise: the median over queries.
-
-    An answer is clear of noise where its denominator is five standard errors. For a query of the
-    largest length that takes the weight of `at_largest` rows at the largest logit t, e^t each; the
-    noise of a shorter query is e^(t·(1 - ‖q‖²)/2) times smaller. Rows really weigh e^logit.
-    """
-    asked, rows = shorter(queries, bounds.query_norm), shorter(keys, bounds.key_norm)
-    logits = scaling[:, None, None] * asked @ rows.swapaxes(1, 2)
-    length = np.linalg.norm(asked, axis=-1) / bounds.query_norm[:, None]
-    largest = bounds.largest_logits(scaling)[:, None]
-    noise = np.log(at_largest) + largest / 2 * (1 + length**2)
-    weight = logsumexp(logits, axis=-1) - np.log(logits.shape[-1])
-    return float(np.exp(np.median(noise - weight)))
-
-
 def show_logits(
     experiments: Sequence[Experiment], places: Sequence[Place], at_largest: float
 ) -> None:
@@ -243,7 +161,7 @@ def show_logits(
     show("layer", *largest, "weights", "calibration", "attended to", "needed, ε = 1")
     for index, place in enumerate(places):
         heads, bounds = place.heads(), experiments[0].bounds[place.name]
-        pairs = [projected(each.model, place, each.recording, bounds) for each in experiments]
+        pairs = [projected(each.model, place, each.recording.given, bounds) for each in experiments]
         logits = [heads.scaling[:, None, None] * q @ k.swapaxes(1, 2) for q, k in pairs]
         chances = softmax(logits[0], axis=-1)
         by_weights = weight_bounds(heads, queries=place.query_norm, context=place.context_norm)
@@ -274,27 +192,67 @@ def show_single_layers(
         show(layer, *rates)
 
 
-def show_all_layers(
-    experiment: Experiment, other: Experiment, epsilons: Sequence[float]
-) -> tuple[float, float]:
-    """Print what becomes of the transcript with all layers private.
+@dataclass(frozen=True)
+class Rates:
+    """Word error rates with all layers private, for caps on logits and each ε.
 
-    Returns the lowest rate of errors with noise, and that with all frames alike.
+    Attributes:
+        clipped: of the exact model with clipped keys, queries and values, for one cap each.
+        silent: private but for the noise, likewise; NaN where the build is refused.
+        noisy: likewise, with one rate for each ε.
     """
-    show("", "clipped:", "clipped:", "private:", *("private:" for _ in epsilons))
-    names = [experiment.recording.name, other.recording.name]
+
+    caps: tuple[float | None, ...]
+    epsilons: tuple[float, ...]
+    clipped: tuple[float, ...]
+    silent: tuple[float, ...]
+    noisy: tuple[tuple[float, ...], ...]
+
+    @property
+    def lowest(self) -> float:
+        """The lowest rate with noise, at any cap that lets layers look."""
+        looking = [rates for cap, rates in zip(self.caps, self.noisy, strict=True) if cap != ALIKE]
+        return float(np.nanmin(looking))
+
+    @property
+    def alike(self) -> float:
+        """The rate if every frame weighs the same: no layer looks where anything is."""
+        return self.silent[self.caps.index(ALIKE)]
+
+
+def show_all_layers(
+    experiments: Sequence[Experiment],
+    caps: tuple[float | None, ...],
+    epsilons: tuple[float, ...],
+) -> Rates:
+    """Print what becomes of the first experiment's transcript with all layers private."""
+    show("", *("clipped:" for _ in experiments), "private:", *("private:" for _ in epsilons))
+    names = [each.recording.name for each in experiments]
     show("", *names, "no noise", *(f"ε = {epsilon:g}" for epsilon in epsilons))
-    lowest, silent = np.inf, np.nan
-    for cap in CAPS:
-        exact = [each.clipped_errors(cap) for each in (experiment, other)]
-        silent = experiment.errors(None, cap=cap)
-        noisy = [
-            experiment.errors(None, cap=cap, epsilon=epsilon, sources=seeds())
-            for epsilon in epsilons
-        ]
-        lowest = np.nanmin([lowest, *noisy])
-        show(named(cap), *exact, silent, *noisy)
-    return float(lowest), silent  # of the last cap, with which frames are alike
+    first, clipping, silent, noisy = experiments[0], [], [], []
+    for cap in caps:
+        exact = [each.clipped_errors(cap) for each in experiments]
+        clipping.append(exact[0])
+        silent.append(first.errors(None, cap=cap))
+        noisy.append(
+            tuple(
+                first.errors(None, cap=cap, epsilon=epsilon, sources=seeds())
+                for epsilon in epsilons
+            )
+        )
+        show(named(cap), *exact, silent[-1], *noisy[-1])
+    return Rates(caps, epsilons, tuple(clipping), tuple(silent), tuple(noisy))
+
+
+def conclusion(rates: Rates) -> str:
+    """Return what becomes of the words, in a sentence."""
+    useless = rates.lowest > rates.alike - 0.1
+    return (
+        f"with all layers private the word error rate is {rates.lowest:.2f} or more, at every cap "
+        f"and even at ε = {max(rates.epsilons):g}; if no layer looks where anything is, it is "
+        f"{rates.alike:.2f}: "
+        + ("this model cannot be made private as it is." if useless else "some words survive.")
+    )
 
 
 def show(*cells: object) -> None:
@@ -316,78 +274,81 @@ def seeds() -> list[Entropy]:
     return [Seeded(seed) for seed in range(DRAWS)]
 
 
-def main() -> None:
-    """Run the example."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one recording, layer 0, two ε")
-    options = parser.parse_args()
-    epsilons = (8.0, 500.0) if options.quick else (8.0, 100.0, 500.0)
-    torch.set_num_threads(1)
-    threadpool_limits(1)
-    start = time.perf_counter()
+def show_frames_needed(experiment: Experiment, place: Place, at_largest: float) -> None:
+    """Print how many frames a layer needs at ε = 1, by caps on logits."""
+    print(
+        f"At the largest logit itself: {at_largest:,.0f}. At the logits that occur (median query):"
+    )
+    bounds, scaling = experiment.bounds[place.name], place.heads().scaling
+    queries, keys = projected(experiment.model, place, experiment.recording.given, bounds)
+    for cap in (None, 10.0, 5.0, 2.0):
+        needed = frames_needed(queries, keys, bounds.capped(scaling, cap), scaling, at_largest)
+        show(named(cap), f"{needed:,.0f}")
 
+
+def set_up(*, full: bool) -> list[Experiment]:
+    """Return an experiment for each private recording, and print what is said in all of them."""
     model, tokenizer, sounds = load()
-    print("1. What is said, exactly\n")
-    used = sorted({*PUBLIC, *(PRIVATE[:1] if options.quick else PRIVATE)})
+    private = PRIVATE if full else PRIVATE[:1]
+    used = sorted({*PUBLIC, *private})
     recordings = {index: listen(model, tokenizer, *sounds[index]) for index in used}
     for index, each in recordings.items():
         kind = "public" if index in PUBLIC else "private"
         seconds = each.sound.shape[-1] / RATE
         print(f"{each.name} ({kind}, {seconds:.1f} s, {len(each.frames)} frames)\n{each.text}\n")
-
     bounds = calibrate(model, [recordings[index].given for index in PUBLIC], quantile=QUANTILE)
-    experiments = [
-        Experiment(model, tokenizer, recordings[index], bounds)
-        for index in PRIVATE
-        if index in recordings
-    ]
+    return [Experiment(model, tokenizer, recordings[index], bounds) for index in private]
+
+
+def main(arguments: Sequence[str] | None = None) -> Rates:
+    """Run the example, and return what becomes of the words."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="all there is to see: three minutes")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    threadpool_limits(1)
+    start, section = time.perf_counter(), itertools.count(1)
+
+    print(f"{next(section)}. What is said, exactly\n")
+    experiments = set_up(full=options.full)
     first = experiments[0]
-    places = places_of(model)
+    places = places_of(first.model)
     built = privatize(
-        copy.deepcopy(model),
+        copy.deepcopy(first.model),
         first.recording.frames,
         epsilon=1.0,
         delta=DELTA,
-        bounds=bounds,
+        bounds=first.bounds,
         layers=[0],
     )
     at_largest = float(max(built.private_context.card.to_dict()["rows_needed"]))
     name, count = first.recording.name, len(first.recording.frames)
-    print(f"2. Logits, layer by layer; calibrated on the public recordings, at {QUANTILE}\n")
-    show_logits(experiments, places[:1] if options.quick else places, at_largest)
-
-    layers = [0] if options.quick else range(len(places))
     print(
-        f"\n3. Word error rate of {name}, one layer private; noise: mean of {DRAWS} draws\n"
-        "The other layers attend to the true recording: this protects nobody. Where the words\n"
-        "survive that a layer weighs all frames alike, they did not need it.\n"
+        f"{next(section)}. Logits, layer by layer; calibrated on the public recordings, "
+        f"at {QUANTILE}\n"
     )
-    show_single_layers(first, layers, epsilons)
+    show_logits(experiments, places, at_largest)
 
-    if not options.quick:
-        print("\n4. Word error rate, all layers private: the decoder hears nothing else\n")
-        best, alike = show_all_layers(*experiments, (8.0, 500.0))
-
-    print(
-        f"\n5. Frames that layer 0 needs at ε = 1; {name} has {count}\n\n"
-        f"At the largest logit itself: {at_largest:,.0f}. At the logits that occur (median query):"
-    )
-    queries, keys = projected(model, places[0], first.recording, bounds[places[0].name])
-    for cap in (None, 10.0, 5.0, 2.0):
-        scaling = places[0].heads().scaling
-        within = bounds[places[0].name].capped(scaling, cap)
-        needed = frames_needed(queries, keys, within, scaling, at_largest)
-        show(named(cap), f"{needed:,.0f}")
-
-    if options.quick:
-        end = "One layer says little, since others attend to the recording: run it without --quick."
-    else:
-        end = (
-            f"With all layers private the word error rate is {best:.2f} or more, at any cap and\n"
-            f"even at ε = 500; if no layer looks where anything is, it is {alike:.2f}. This model "
-            "cannot be\nmade private as it is."
+    if options.full:
+        print(
+            f"\n{next(section)}. Word error rate of {name}, one layer private; noise: mean of "
+            f"{DRAWS} draws\n"
+            "The other layers attend to the true recording: this protects nobody. Where the words\n"
+            "survive that a layer weighs all frames alike, they did not need it.\n"
         )
-    print(f"\nConclusion: {end} ({time.perf_counter() - start:.0f} s)")
+        show_single_layers(first, range(len(places)), (8.0, 100.0, 500.0))
+
+    print(
+        f"\n{next(section)}. Word error rate, all layers private: the decoder hears nothing else\n"
+    )
+    rates = show_all_layers(experiments, CAPS if options.full else FEW_CAPS, (8.0, 500.0))
+
+    print(f"\n{next(section)}. Frames that layer 0 needs at ε = 1; {name} has {count}\n")
+    show_frames_needed(first, places[0], at_largest)
+
+    print(f"\n{time.perf_counter() - start:.0f} s in all.")
+    print(f"\nConclusion: {conclusion(rates)}")
+    return rates
 
 
 if __name__ == "__main__":

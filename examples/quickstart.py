@@ -10,13 +10,40 @@ what is promised.
 import argparse
 import pathlib
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 import discreet
 from discreet.memory import oracle
+from discreet.noise import Entropy
 
 EPSILON, DELTA = 1.0, 1e-6
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Spending and coming back for each taste: private with standard errors, and exact."""
+
+    private: np.ndarray
+    stderr: np.ndarray
+    exact: np.ndarray
+
+    @property
+    def worst(self) -> float:
+        """The largest difference from exact attention."""
+        return float(np.max(np.abs(self.private - self.exact)))
+
+    @property
+    def within(self) -> int:
+        """How many numbers are within two standard errors of exact attention."""
+        return int(np.sum(np.abs(self.private - self.exact) <= 2 * self.stderr))
+
+    @property
+    def spread(self) -> float:
+        """How far the exact spending of two tastes can be apart."""
+        return float(np.ptp(self.exact[:, 0]))
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -34,11 +61,23 @@ def make_people(tastes: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
     return keys, np.stack([spending, came_back], axis=1)
 
 
-def main() -> None:
-    """Run the example."""
+def conclusion(answers: Answers) -> str:
+    """Return what the answers are worth, in a sentence."""
+    clear = answers.worst < answers.spread / 4
+    return (
+        f"{answers.within} of {answers.exact.size} private numbers are within two standard errors "
+        f"of exact attention, the farthest is off by {answers.worst:.3f}; spending differs by "
+        f"{answers.spread:.3f} between tastes, so ε = {EPSILON:g} "
+        + ("leaves the pattern clear" if clear else "leaves too little of the pattern")
+        + ", and protects each person."
+    )
+
+
+def main(arguments: Sequence[str] | None = None, *, entropy: Entropy | None = None) -> Answers:
+    """Run the example, and return the answers that it prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=20_000, help="people (default: 20,000)")
-    rows = parser.parse_args().rows
+    rows = parser.parse_args(arguments).rows
     tastes = unit(np.random.default_rng(0).normal(size=(5, 8)))  # public profiles to ask about
     keys, values = make_people(tastes, rows)
 
@@ -48,7 +87,9 @@ def main() -> None:
 
     # The noise is drawn here, once. `rows_hint` is a public round figure, never a count of the
     # data. (Here it is an option of the script, so it is public.)
-    memory = discreet.build(keys, values, epsilon=EPSILON, delta=DELTA, rows_hint=rows)
+    memory = discreet.build(
+        keys, values, epsilon=EPSILON, delta=DELTA, rows_hint=rows, entropy=entropy
+    )
 
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "memory.safetensors"
@@ -57,16 +98,20 @@ def main() -> None:
         memory = discreet.load(path)  # anywhere, by anyone
 
     print("\n3. Attend: private answer ± standard error (exact: for the owner's eyes only)\n")
-    answers, stderr = memory.attend(tastes, stderr=True)
+    private, stderr = memory.attend(tastes, stderr=True)
     exact = oracle.attention(tastes, keys, values, scale=memory.scale)
     for i in range(len(tastes)):
         spent, came_back = (
-            f"{answers[i, j]:+.3f} ± {stderr[i, j]:.3f} (exact {exact[i, j]:+.3f})" for j in (0, 1)
+            f"{private[i, j]:+.3f} ± {stderr[i, j]:.3f} (exact {exact[i, j]:+.3f})" for j in (0, 1)
         )
         print(f"   taste {i}:  spent {spent},  came back {came_back}")
 
     print("\n4. The card that travels with the file\n")
     print(memory.card)
+
+    answers = Answers(private, stderr, exact)
+    print(f"\nConclusion: {conclusion(answers)}")
+    return answers
 
 
 if __name__ == "__main__":

@@ -89,9 +89,20 @@ def _encoder(tokens: int):  # noqa: ANN202 (a SentenceTransformer, which only th
 
 
 def _embed(encoder, texts: list[str]) -> np.ndarray:  # noqa: ANN001
-    # One text a batch: padding makes a vector's last bits depend on the others in its batch, and a
-    # private row must depend on no other row.
-    return encoder.encode(texts, batch_size=1, normalize_embeddings=True, show_progress_bar=False)
+    import torch
+
+    threads = torch.get_num_threads()
+    # One text gives several threads little to do but to wait for each other, for most of the time
+    # where others use the cores, too.
+    torch.set_num_threads(1)
+    try:
+        # One text a batch: padding makes a vector's last bits depend on the others in its batch,
+        # and a private row must depend on no other row.
+        return encoder.encode(
+            texts, batch_size=1, normalize_embeddings=True, show_progress_bar=False
+        )
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _save(path: pathlib.Path, **arrays: np.ndarray) -> None:

@@ -7,24 +7,34 @@ answers from the records alone, through `BoundedAttention`: exactly, or from a p
 the noise of the release brings where records are few; and what a private histogram or a private
 regression makes of the same records, by the words' public vectors or by the model's own keys, with
 a rule for each kind of question that somebody had to write.
+
+A run trains for a short while, without that noise, and compares with the regression by the words'
+public vectors, in under a minute. `--full` trains for long, both ways, and has all of it, in 6 to
+10 minutes.
 """
 
 import argparse
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from hospital_tables import (
+    DELTA,
+    Answerer,
+    Embedding,
+    histogram,
+    raw_embedding,
+    regression,
+)
 from hospitals import (
     GRADES,
     KINDS,
-    NOTE,
     TREATMENTS,
     UNASKED,
     WORD_DIM,
-    WORDS,
     Questions,
     Records,
     Worlds,
@@ -33,17 +43,14 @@ from hospitals import (
 from torch import Tensor, nn
 from torch.nn import functional
 
-import discreet
-from discreet.accounting import gaussian_sigma
 from discreet.nn import BoundedAttention, Rehearsal, encode_alone, from_multihead
-from discreet.noise import RoundedGaussian, SystemEntropy
+from discreet.noise import Entropy
 
-DELTA = 1e-6
 WIDTH, EVENT_WIDTH = 64, 16
 HEADS, HEAD_DIM, VALUE_DIM = 1, 4, 10  # narrow keys: no kernel error; few heads: little noise
 LARGEST_LOGIT = 8.0
-TEST_SEED, PUBLIC_SEED = 3_000_000, 2_000_000  # of worlds; training has seeds of its own
-PRIVATE = "**model, private memory**"
+TEST_SEED = 3_000_000  # of worlds; training has seeds of its own
+PRIVATE, BY_WORDS = "**model, private memory**", "private regression, word vectors"
 
 
 class Block(nn.Module):
@@ -130,7 +137,9 @@ class NoMemory(nn.Module):
         return torch.zeros_like(query), None
 
 
-def train(model: Reader, steps: int, *, seed: int, rehearsal: Rehearsal | None = None) -> None:
+def train(
+    model: Reader, steps: int, *, seed: int, records: int, rehearsal: Rehearsal | None = None
+) -> None:
     """Teach the model on new worlds in every step; every other step with the noise to come, if any.
 
     (Noise in every step blunts the exact model; noise in every other was better on public worlds.)
@@ -143,7 +152,7 @@ def train(model: Reader, steps: int, *, seed: int, rehearsal: Rehearsal | None =
     for step in range(steps):
         model.memory.rehearsal = rehearsal if step % 2 else None
         worlds = Worlds(16, generator)
-        context, asked = model.context(worlds.records(512)), worlds.questions(40)
+        context, asked = model.context(worlds.records(records)), worlds.questions(40)
         spoken = asked.answers[..., :1].clamp(min=0)
         logits = model(model.memory, context, asked, spoken)
         loss = functional.cross_entropy(logits.flatten(0, 2), asked.answers.flatten())
@@ -153,9 +162,6 @@ def train(model: Reader, steps: int, *, seed: int, rehearsal: Rehearsal | None =
         optimizer.step()
         schedule.step()
     model.eval()
-
-
-Answerer = Callable[[Records, Questions], Tensor]
 
 
 def score(answerer: Answerer, rows: int, worlds: int, *, seed: int = TEST_SEED) -> np.ndarray:
@@ -183,8 +189,8 @@ def exactly(model: Reader) -> Answerer:
 class Served:
     """A model whose memory is built anew for each world, privately."""
 
-    def __init__(self, model: Reader) -> None:
-        self.model = model
+    def __init__(self, model: Reader, entropy: Entropy | None = None) -> None:
+        self.model, self._entropy = model, entropy
         self._encoded: dict[bytes, Tensor] = {}  # notes of a world, for more than one ε
 
     def at(self, epsilon: float) -> Answerer:
@@ -193,7 +199,9 @@ class Served:
         @torch.no_grad()
         def answer(records: Records, asked: Questions) -> Tensor:
             context = (self.encoded(records.words[0]), self.model.event(records.events[0]))
-            served = from_multihead(self.model.memory, context, epsilon=epsilon, delta=DELTA)
+            served = from_multihead(
+                self.model.memory, context, epsilon=epsilon, delta=DELTA, entropy=self._entropy
+            )
             return self.model.generate(served, (), asked)
 
         return answer
@@ -204,26 +212,6 @@ class Served:
         if key not in self._encoded:
             self._encoded[key] = encode_alone(self.model.encoder, note_vectors(words)).rows
         return self._encoded[key]
-
-
-def by_rule(joint: Tensor, kinds: Tensor, prior: float) -> Tensor:
-    """Return answers from counts (or shares) of treatment and outcome, shape (m, 10)."""
-    failed, recovered = joint.clamp(min=0).view(-1, TREATMENTS, 2).unbind(-1)
-    total = failed + recovered
-    overall = (recovered.sum(-1, keepdim=True) + prior) / (total.sum(-1, keepdim=True) + 2 * prior)
-    rate = (recovered + prior * overall) / (total + prior)
-    scores = torch.stack([rate, -rate, total], dim=-2)
-    first = scores.take_along_dim(kinds.view(-1, 1, 1), dim=-2)[:, 0].argmax(-1)
-    grade = (rate.gather(-1, first[:, None])[:, 0] * GRADES).long().clamp(0, GRADES - 1)
-    return torch.stack([first, TREATMENTS + grade], dim=-1)[None]
-
-
-Embedding = Callable[[Tensor], Tensor]
-
-
-def raw_embedding(words: Tensor) -> Tensor:
-    """Return public vectors of notes, with length one."""
-    return functional.normalize(note_vectors(words), dim=-1)
 
 
 def trained_embedding(model: Reader) -> Embedding:
@@ -237,97 +225,91 @@ def trained_embedding(model: Reader) -> Embedding:
     return embed
 
 
-def histogram(embed: Embedding, epsilon: float, cells: int, *, prior: float = 10) -> Answerer:
-    """Return a private table: cells around public notes, by treatment and outcome.
+@dataclass(frozen=True)
+class Sizes:
+    """How much is done. Without last steps (`fine_steps`) there is one model."""
 
-    Cells and prior were chosen from a few, on public worlds.
-    """
-    generator = torch.Generator().manual_seed(PUBLIC_SEED)
-    notes = embed(torch.randint(WORDS, (5_000, NOTE), generator=generator))
-    centres = notes[:cells]
-    for _ in range(10):  # k-means
-        nearest = functional.one_hot((notes @ centres.T).argmax(-1), cells).float()
-        centres = functional.normalize(nearest.T @ notes, dim=-1)
-    law = RoundedGaussian(sigma=gaussian_sigma(epsilon=epsilon, delta=DELTA))
-
-    def answer(records: Records, asked: Questions) -> Tensor:
-        cell = (embed(records.words[0]) @ centres.T).argmax(-1)
-        bins = 2 * TREATMENTS
-        counts = torch.bincount(cell * bins + records.events[0], minlength=cells * bins)
-        noisy = counts.numpy() + law.sample(len(counts), entropy=SystemEntropy())
-        mine = (embed(asked.words[0]) @ centres.T).argmax(-1)
-        return by_rule(torch.from_numpy(noisy).float().view(cells, bins)[mine], asked.kinds, prior)
-
-    return answer
+    steps: int
+    fine_steps: int
+    records: int  # of a world, in training
+    worlds: int
+    rows: tuple[int, ...]
+    epsilons: tuple[float, ...]
+    compared: int = 60
 
 
-def regression(embed: Embedding, epsilon: float, *, prior: float = 0.03) -> Answerer:
-    """Return private least squares of treatment and outcome on the embedding.
-
-    The prior was chosen from a few, on public worlds.
-    """
-
-    def answer(records: Records, asked: Questions) -> Tensor:
-        fit = discreet.least_squares(
-            embed(records.words[0]),
-            functional.one_hot(records.events[0], 2 * TREATMENTS).float(),
-            epsilon=epsilon,
-            delta=DELTA,
-            rows_hint=records.events.shape[-1],
-        )
-        shares = torch.as_tensor(fit.predict(embed(asked.words[0])))
-        return by_rule(shares.float(), asked.kinds, prior)
-
-    return answer
+SHORT = Sizes(300, 0, 256, worlds=3, rows=(3_000,), epsilons=(1.0, 4.0))
+FULL = Sizes(800, 600, 512, worlds=24, rows=(2_000, 10_000), epsilons=(0.5, 1.0, 4.0))
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """How much is done: enough to see the point, or enough to see that it runs."""
+class Scores:
+    """How often the treatment is right, and the whole answer, at so many records.
 
-    steps: int = 800
-    fine_steps: int = 600
-    worlds: int = 24
-    compared: int = 60
-    rows: tuple[int, ...] = (2_000, 10_000)
+    Attributes:
+        exact: of the model with exact attention to the records. NOT private.
+        alone: of the model without records.
+        private: by who answers and at which ε.
+    """
+
+    rows: int
+    exact: np.ndarray
+    alone: np.ndarray
+    private: dict[tuple[str, float], np.ndarray]
 
 
 def trained_models(sizes: Sizes, seed: int) -> tuple[Reader, Reader]:
     """Return the model, its last steps without the noise of a release and with it."""
     torch.manual_seed(seed)
-    plain = Reader()
-    train(plain, sizes.steps, seed=1000 * seed)
+    plain, records = Reader(), sizes.records
+    train(plain, sizes.steps, seed=1000 * seed, records=records)
+    if not sizes.fine_steps:
+        return plain, plain
     aware = copy.deepcopy(plain)
-    train(plain, sizes.fine_steps, seed=1000 * seed + 1)
+    train(plain, sizes.fine_steps, seed=1000 * seed + 1, records=records)
     release = Rehearsal(rows=2_000, epsilon=2.0, delta=DELTA, heads=HEADS)
-    train(aware, sizes.fine_steps, seed=1000 * seed + 1, rehearsal=release)
+    train(aware, sizes.fine_steps, seed=1000 * seed + 1, records=records, rehearsal=release)
     return plain, aware
 
 
-def report(aware: Served, plain: Served, rows: int, worlds: int, epsilons: list[float]) -> dict:
-    """Print how often the treatment is right at so many records; return it by who answers."""
-    model = aware.model
-    trained = trained_embedding(model)
+def answerers(
+    aware: Served, plain: Served, rows: int, entropy: Entropy | None
+) -> dict[str, Callable[[float], Answerer]]:
+    """Return who answers privately: each is made for an ε."""
+    trained = trained_embedding(aware.model)
     cells = 32 if rows > 5_000 else 16
-    shown: dict[str, Callable[[float], Answerer]] = {
+    few: dict[str, Callable[[float], Answerer]] = {
+        PRIVATE: aware.at,
+        BY_WORDS: lambda epsilon: regression(raw_embedding, epsilon, entropy=entropy),
+    }
+    if aware is plain:
+        return few
+    return {
         PRIVATE: aware.at,
         "the same, trained without noise": plain.at,
         "private histogram, word vectors": lambda epsilon: histogram(raw_embedding, epsilon, cells),
-        "private regression, word vectors": lambda epsilon: regression(raw_embedding, epsilon),
+        BY_WORDS: few[BY_WORDS],
         "private histogram, the model's keys": lambda epsilon: histogram(trained, epsilon, cells),
         "private regression, the model's keys": lambda epsilon: regression(trained, epsilon),
     }
-    found = {}
-    for name, answerer in (("no memory", without_memory(model)), ("exact", exactly(model))):
-        found[name] = score(answerer, rows, worlds)
-        print(f"| {rows:,} | model, {name} | {cell(found[name])} |" + " |" * len(epsilons))
+
+
+def report(
+    model: Reader, shown: dict[str, Callable[[float], Answerer]], rows: int, sizes: Sizes
+) -> Scores:
+    """Print how often the treatment is right at so many records."""
+    exact = score(exactly(model), rows, sizes.worlds)
+    alone = score(without_memory(model), rows, sizes.worlds)
+    for name, found in (("no memory", alone), ("exact", exact)):
+        print(f"| {rows:,} | model, {name} | {cell(found)} |" + " |" * len(sizes.epsilons))
+    private = {}
     for name, make in shown.items():
         print(f"| {rows:,} | {name} | |", end="", flush=True)
-        for epsilon in epsilons:
-            found[name, epsilon] = score(make(epsilon), rows, worlds)
-            print(f" {cell(found[name, epsilon])} |", end="", flush=True)
+        for epsilon in sizes.epsilons:
+            private[name, epsilon] = score(make(epsilon), rows, sizes.worlds)
+            print(f" {cell(private[name, epsilon])} |", end="", flush=True)
         print()
-    return found
+    return Scores(rows, exact, alone, private)
 
 
 def cell(shares: np.ndarray) -> str:
@@ -335,34 +317,48 @@ def cell(shares: np.ndarray) -> str:
     return f"{shares[0]:.3f} ({shares[1]:.2f})"
 
 
-def main() -> None:
-    """Run the example."""
+def conclusion(scores: Scores) -> str:
+    """Return what is left of what records teach, in a sentence."""
+    gain = scores.exact[0] - scores.alone[0]
+    if gain < 0.05:
+        return f"{scores.rows:,} records teach the model nothing, and privacy has nothing to take."
+    kept = []
+    for (name, epsilon), share in scores.private.items():
+        if name == PRIVATE:
+            left = (share[0] - scores.alone[0]) / gain
+            kept.append(f"{'all' if left > 0.995 else f'{left:.0%}'} at ε = {epsilon:g}")
+    return f"of what {scores.rows:,} records teach the model, privacy leaves {', '.join(kept)}."
+
+
+def main(arguments: Sequence[str] | None = None, *, entropy: Entropy | None = None) -> Scores:
+    """Run the example, and return what it prints of the most records."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="only see that it runs")
+    parser.add_argument("--full", action="store_true", help="all there is to see: 6 to 10 minutes")
     parser.add_argument("--seed", type=int, default=1, help="of training (default: 1)")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.5, 1.0, 4.0])
-    options = parser.parse_args()
-    sizes = (
-        Sizes(steps=3, fine_steps=2, worlds=1, compared=1, rows=(500,))
-        if options.quick
-        else Sizes()
-    )
-    torch.set_num_threads(1 if options.quick else 2)
+    options = parser.parse_args(arguments)
+    sizes = FULL if options.full else SHORT
+    torch.set_num_threads(2 if options.full else 1)
     start = time.monotonic()
-    plain, aware = (Served(each) for each in trained_models(sizes, options.seed))
+    models = trained_models(sizes, options.seed)
+    plain = Served(models[0], entropy)
+    aware = plain if models[1] is models[0] else Served(models[1], entropy)
     print(f"Trained in {time.monotonic() - start:.0f} s. ", end="")
     print(f"Temperature of the memory: {aware.model.memory.temperatures.item():.2f}.\n")
     print(f"Treatment right (both words right) in {sizes.worlds} new worlds; chance: .2\n")
-    titles = ["records", "answered by", "NOT private", *(f"ε = {e:g}" for e in options.epsilon)]
+    titles = ["records", "answered by", "NOT private", *(f"ε = {e:g}" for e in sizes.epsilons)]
     print("| " + " | ".join(titles) + " |\n|" + "---|" * len(titles))
     for rows in sizes.rows:
-        found = report(aware, plain, rows, sizes.worlds, options.epsilon)
-    without, exact = found["no memory"][0], found["exact"][0]
-    kept = [
-        f"{(found[PRIVATE, e][0] - without) / (exact - without):.0%} at ε = {e:g}"
-        for e in options.epsilon
-    ]
-    print(f"\nOf what {rows:,} records teach the model, privacy leaves {', '.join(kept)}.")
+        scores = report(aware.model, answerers(aware, plain, rows, entropy), rows, sizes)
+    print()
+    if aware is not plain:
+        compare(aware, plain, sizes)
+    print(f"{time.monotonic() - start:.0f} s in all.")
+    print(f"\nConclusion: {conclusion(scores)}")
+    return scores
+
+
+def compare(aware: Served, plain: Served, sizes: Sizes) -> None:
+    """Print what training with the noise brings where records are few."""
     fewest, many = sizes.rows[0], sizes.compared
     with_noise, without_noise = (
         score(each.at(2.0), fewest, many, seed=TEST_SEED + 10_000)[0] for each in (aware, plain)
@@ -371,7 +367,6 @@ def main() -> None:
         f"At {fewest:,} records and ε = 2, over {many} more worlds: {with_noise:.3f} for the model "
         f"that was trained with noise, {without_noise:.3f} for the one that was not."
     )
-    print(f"{time.monotonic() - start:.0f} s in all.")
 
 
 if __name__ == "__main__":
