@@ -1,5 +1,8 @@
 """What tests in a browser share. They skip themselves where there is no playwright."""
 
+import os
+import pathlib
+
 import pytest
 
 
@@ -18,3 +21,17 @@ def visit(chromium):
 
     with visitor(chromium) as opened:
         yield opened
+
+
+@pytest.fixture
+def keep(tmp_path):
+    """Takes a picture of a whole page, and keeps it where DISCREET_SCREENSHOTS says."""
+    folder = pathlib.Path(os.environ.get("DISCREET_SCREENSHOTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def kept(tab, name):
+        path = folder / f"{name}.png"
+        tab.screenshot(path=path, full_page=True)
+        assert path.stat().st_size > 20_000
+
+    return kept

@@ -178,14 +178,11 @@ def _allowed(attacked: Attacked) -> str:
 
 def _accuracies(found: Findings) -> str:
     return numbers(
-        ("ε", "memory", "classifier", "least squares", "DP-SGD", "exact, same scale"),
+        ("ε", "memory", "classifier", "least squares", "DP-SGD"),
         [
             (
                 f"{each.epsilon:g}",
-                *map(
-                    _mean,
-                    (each.private, each.rounds, each.least_squares, each.dpsgd, each.exact),
-                ),
+                *map(_mean, (each.private, each.rounds, each.least_squares, each.dpsgd)),
             )
             for each in found.accuracies
         ],
