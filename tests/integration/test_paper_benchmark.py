@@ -124,6 +124,12 @@ def test_the_kept_page_is_of_the_whole_report():
     assert f"*Base setting.* n = {QUICK.base_rows}," not in page
 
 
+def test_the_kept_section_on_levels_is_what_is_computed(tmp_path):
+    """It measures nothing, so it is the same to the letter."""
+    lines = paper_report.SECTIONS["levels"](tmp_path, TINY)
+    assert "\n".join(lines).strip() in KEPT.read_text(encoding="utf-8")
+
+
 def quoted(text):
     """Return the figures of a text that are not small whole numbers."""
     plain = re.sub(r"<!--.*?-->|\]\([^)]*\)|`[^`]*`", " ", text)

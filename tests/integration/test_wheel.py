@@ -88,13 +88,17 @@ def test_the_installed_command_works(installed, tmp_path):
 
 
 def test_figures_of_others_come_with_the_wheel(installed, tmp_path):
-    code = "from discreet.demo import digits; print(len(digits.dpsgd_accuracy()))"
+    code = "from discreet.demo import rivals; print(len(rivals.dpsgd_accuracy()))"
     assert run(str(installed / "python"), "-c", code, cwd=tmp_path).strip() == "4"
 
 
-def test_the_template_of_the_page_comes_with_the_wheel(installed, tmp_path):
+@pytest.mark.parametrize(
+    ("room", "name", "start"),
+    [("demo", "page", "<h1>"), ("pages", "release", "<h1>"), ("pages", "sheet", "<!DOCTYPE html>")],
+)
+def test_the_templates_of_pages_come_with_the_wheel(installed, tmp_path, room, name, start):
     code = (
         "from importlib import resources\n"
-        "print(resources.files('discreet.demo').joinpath('page.html').read_text(encoding='utf-8'))"
+        f"print(resources.files('discreet.{room}').joinpath('{name}.html').read_text('utf-8'))"
     )
-    assert run(str(installed / "python"), "-c", code, cwd=tmp_path).startswith("<!DOCTYPE html>")
+    assert run(str(installed / "python"), "-c", code, cwd=tmp_path).startswith(start)

@@ -36,15 +36,42 @@ def errors():
 def accuracy():
     curve = Curve(EPSILONS, [0.5, 0.7, 0.8], [0.01, 0.01, 0.01])
     return pictures.accuracy_against_epsilon(
-        private=curve, exact=Curve(EPSILONS, [0.9, 0.9, 0.9]), dpsgd=curve, delta=1e-5
+        {"memory": curve, "classifier": curve, "least squares": curve, "DP-SGD": curve},
+        levels={"not private": 0.99, "exact attention": 0.98},
+        floor=0.1,
+        delta=1e-5,
     )
+
+
+def votes():
+    exact = np.linspace(-0.05, 0.1, 10)
+    stderr = np.full(10, 0.02)
+    image = np.linspace(0, 1, 64).reshape(8, 8)
+    return pictures.votes(image, exact=exact, private=exact + 0.01, stderr=stderr, truth=9)
+
+
+def secrets():
+    names = ["exact attention", "memory, ε = 1"]
+    intervals = [(0.97, 1.0), (0.1, 0.2)]
+    return pictures.secrets_found(names, [1.0, 0.15], intervals, [np.nan, 0.27], chance=0.1)
+
+
+def losses():
+    return pictures.lost_accuracy(
+        EPSILONS, {"temperature": [0.1] * 3, "kernel": [0.0, -0.01, 0.02], "noise": [0.3, 0.1, 0]}
+    )
+
+
+def own_errors():
+    curves = {"error": Curve(EPSILONS, [0.3, 0.2, 0.1]), "noise": Curve(EPSILONS, [0.2, 0.1, 0.05])}
+    return pictures.error_against_length_and_epsilon(curves, curves, epsilon=1.0)
 
 
 def levels():
     return pictures.noise_by_level([1, 2, 3, 4], [3.0] * 4, reference=("the memory", 1.0))
 
 
-ALL = [scatter, errors, accuracy, levels]
+ALL = [scatter, errors, accuracy, votes, secrets, losses, own_errors, levels]
 
 
 def words(figure):
@@ -135,6 +162,19 @@ def test_nothing_to_draw_is_refused():
 
 def test_a_query_adds_up_the_variances_of_its_nodes():
     assert "6" in words(levels()).splitlines()  # √(4·3²)
+
+
+def test_losses_are_stacked_and_none_is_below_zero():
+    [axes] = losses().axes
+    tops = [each.get_y() + each.get_height() for each in axes.patches]
+    assert tops[-3:] == pytest.approx([0.4, 0.2, 0.12])
+
+
+def test_the_secret_picture_shows_what_is_allowed_where_something_is():
+    [axes] = secrets().axes
+    [allowed] = [line for line in axes.get_lines() if "allows" in line.get_label()]
+    assert np.isnan(allowed.get_xdata()[0])
+    assert allowed.get_xdata()[1] == 0.27
 
 
 def test_matplotlib_keeps_its_state():

@@ -15,6 +15,7 @@ from discreet.bench.paper_data import data_sets
 from discreet.bench.paper_distances import distances_page
 from discreet.bench.paper_error import error_page
 from discreet.bench.paper_laws import laws_page, variance_page
+from discreet.bench.paper_levels import levels_page
 from discreet.bench.paper_ranges import ranges_page
 from discreet.bench.paper_setup import FULL, QUICK, Size
 from discreet.bench.paper_useful import useful_page
@@ -36,6 +37,7 @@ SECTIONS: dict[str, Section] = {
     "useful n": useful_page,
     "distances": distances_page,
     "better trees": ranges_page,
+    "levels": lambda out, _: levels_page(out),
     "laws": laws_page,
     "variances": lambda out, _: variance_page(out),
     "times": times_page,

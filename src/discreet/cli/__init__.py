@@ -20,6 +20,7 @@ from discreet.cli import options
 from discreet.cli.ledger import ledger as ledger_app
 from discreet.cli.paper import paper
 from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_to_all
+from discreet.errors import InvalidInput
 
 app = App(
     cls=Commands,
@@ -199,11 +200,33 @@ def attend(
 
 
 @app.command()
-def card(memory: options.MemoryFile, *, as_json: options.Json = False) -> None:
+def card(
+    memory: options.MemoryFile,
+    *,
+    html: Annotated[
+        bool, typer.Option("--html", help="Write a page that explains it, for everybody.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the page; like the file, but .html."),
+    ] = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
     """Print what a memory, a regression, a classifier or a structure of the paper promises.
 
-    Example: discreet card memory.safetensors --json
+    With --html, write it as one page that loads nothing: the promise in plain words, what can be
+    said to somebody in the data, how large errors are, and the card, explained.
+
+    Example: discreet card --html memory.safetensors
     """
+    if html:
+        from discreet.cli.release_page import write_page
+
+        write_page(memory, output, force=force, as_json=as_json)
+        return
+    if output is not None:
+        raise InvalidInput("Expected --html with --output: without it, nothing is written.")
     from discreet.cli.commands import show_card
 
     show_card(memory, as_json=as_json)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.cli.aligned import aligned
-from discreet.cli.commands import check_output, opened_any, pictures, print_json, print_page
+from discreet.cli.commands import check_output, opened_release, pictures, print_json, print_page
 from discreet.cli.counting import note_release
 from discreet.cli.shell import Page, printable
 from discreet.errors import BudgetExceeded
@@ -31,7 +31,7 @@ def limit_analyst(path: Path, name: str, analyst: str, *, epsilon: float, delta:
 
 def spend_file(path: Path, name: str, release: Path, *, analyst: str | None) -> None:
     """Count the receipt of a released file, and note where it is."""
-    ledger, made = Ledger(path), opened_any(release)
+    ledger, made = Ledger(path), opened_release(release)
     try:
         ledger.spend(name, made, analyst=analyst)
     except BudgetExceeded:  # and counted

@@ -16,13 +16,13 @@ import numpy as np
 
 from discreet._card import titled
 from discreet._files import whole_file
-from discreet.accounting.receipt import Carrier
 from discreet.cli.counting import note_release
 from discreet.cli.inputs import to_build
 from discreet.cli.places import build_on
 from discreet.cli.shell import Page, already_written, printable
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.kernels.public_rows import PublicRows
+from discreet.loading import Release as ReleasedFile
 from discreet.loading import load as open_release
 from discreet.memory import Memories, Memory, compare
 from discreet.memory.file import to_bytes
@@ -48,7 +48,7 @@ _OWNER = "For the owner of the rows only: what follows was computed from them wi
 
 def show_card(path: Path, *, as_json: bool) -> None:
     """Print the card of whatever is in a file."""
-    card = open_release(_existing(path)).card
+    card = opened_release(path).card
     if as_json:
         print_json(card.to_dict())
     else:
@@ -271,9 +271,9 @@ def has_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def opened_any(path: Path) -> Carrier:
-    """Return what is in a file, whatever it is."""
-    found: Carrier = open_release(_existing(path))
+def opened_release(path: Path) -> ReleasedFile:
+    """Return what is in a file, whatever it is, with all that it says of itself."""
+    found: ReleasedFile = open_release(_existing(path))
     return found
 
 

@@ -4,14 +4,24 @@ from pathlib import Path
 
 from rich.table import Table
 
-from discreet.cli.commands import check_output, output_file, print_json, print_page
+from discreet.cli.commands import (
+    check_output,
+    has_terminal,
+    output_file,
+    print_json,
+    print_page,
+)
 from discreet.cli.shell import Page
-from discreet.demo import Findings, as_html, digits, find
+from discreet.demo import Findings, as_html, attack, digits, find
 from discreet.demo.digits import Mean
-from discreet.demo.findings import EPSILON
-from discreet.demo.page import HOW_TO_GET_PICTURES
+from discreet.demo.findings import EPSILON, Asked, steps
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.paper.needs import Needs
+from discreet.memory.progress import progress_bar
+from discreet.memory.reader import WITHIN
+from discreet.pages.sheet import HOW_TO_GET_PICTURES
+
+# Pixels from white to black, in letters that every terminal has.
+_INK = " .:-=+*#%@"
 
 
 def show(
@@ -22,7 +32,7 @@ def show(
     force: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Print the card and the table, or JSON, and write the page and the picture.
+    """Tell the story in short, or print JSON, and write the page and the picture.
 
     Args:
         page: the HTML file.
@@ -37,7 +47,8 @@ def show(
     if picture == page:
         raise InvalidInput(f"Expected two names for page and picture, got {page} twice.")
     pictures = _pictures(picture)
-    found = find(splits)
+    with progress_bar("building memories", rows=steps(), show=has_terminal()) as advance:
+        found = find(splits, advance=advance)
     html = as_html(found, pictures=pictures).encode()
     with output_file(page, force=force) as file:
         file.write(html)
@@ -46,18 +57,58 @@ def show(
     if as_json:
         print_json(found.to_dict())
         return
-    console = Page()
-    console.rule(f"[bold]A private memory of {found.rows:,} handwritten digits, and its card")
-    print_page(str(found.card))
-    console.print()
-    console.rule("[bold]How well it answers: classes of images that it has never seen, no training")
-    console.print(_table(found))
-    console.print(_paper_line(found.paper))
+    _tell(found)
     if not pictures:
-        console.print(f"No pictures on the page. {HOW_TO_GET_PICTURES}", markup=False)
+        print_page(f"No pictures on the page. {HOW_TO_GET_PICTURES}")
     for name, path in (("Page", page), ("Picture", picture)):
         if path is not None:
-            console.print(f"{name}: {path}", markup=False, soft_wrap=True)
+            print_page(f"{name}: {path}")
+
+
+def _tell(found: Findings) -> None:
+    """Print the story of the page, in short."""
+    console = Page()
+    console.rule(f"[bold]1. A digit asks {found.rows:,} private images")
+    print_page(_digit(found.asked[0]))
+    console.rule("[bold]2. An attacker wants one image's class")
+    print_page(_attack(found))
+    console.rule("[bold]3. What privacy costs")
+    console.print(_table(found))
+    print_page(_ceiling(found))
+    console.rule("[bold]4. The card that goes with the file")
+    print_page(str(found.card))
+    console.print()
+
+
+def _digit(asked: Asked) -> str:
+    """Return the image in letters, beside the votes for its class."""
+    lines = []
+    for place in range(10):
+        pixels = asked.image[place] if place < 8 else [0.0] * 8
+        drawn = "".join(2 * _INK[round(9 * float(ink))] for ink in pixels)
+        mark = "  <- the memory's answer" if place == asked.answer else ""
+        lines.append(
+            f"  {drawn}    {place}: exact {asked.exact[place]:+.3f}  private "
+            f"{asked.private[place]:+.3f} ± {WITHIN * asked.stderr[place]:.3f}{mark}"
+        )
+    return "\n".join(lines)
+
+
+def _attack(found: Findings) -> str:
+    exact, private = found.attack_on_exact, found.attack_on_chosen
+    return (
+        f"She knows everything but the class of one image. From exact attention she reads it in "
+        f"{exact.share:.0%} of attacks, from a memory at ε = {EPSILON:g} in {private.share:.0%}; a "
+        f"guess is right in {1 / attack.CLASSES:.0%}, and (ε, δ) allows {private.allowed:.0%}."
+    )
+
+
+def _ceiling(found: Findings) -> str:
+    top = found.ceilings
+    return (
+        f"Without privacy: {top.classifier_name} {top.classifier.mean:.3f}, exact attention at its "
+        f"best temperature {top.attention.mean:.3f}. A constant: {top.constant.mean:.3f}."
+    )
 
 
 def _pictures(wanted: Path | None) -> bool:
@@ -82,26 +133,15 @@ def _draw(found: Findings, path: Path) -> None:
 
 def _table(found: Findings) -> Table:
     table = Table(title=f"Accuracy, mean of splits ± standard error (δ = {digits.DELTA:g})")
-    for heading in ("ε", "scale", "exact attention", "private memory", "DP-SGD"):
+    for heading in ("ε", "memory", "classifier", "least squares", "DP-SGD"):
         table.add_column(heading, justify="right")
     for each in found.accuracies:
         table.add_row(
             f"{each.epsilon:g}",
-            f"{each.scale:.3g}",
-            f"{each.exact.mean:.3f}",
-            _with_error(each.private),
-            "" if each.dpsgd is None else _with_error(each.dpsgd),
+            *map(_with_error, (each.private, each.rounds, each.least_squares, each.dpsgd)),
         )
     return table
 
 
-def _with_error(mean: Mean) -> str:
-    return f"{mean.mean:.3f} ± {mean.stderr:.3f}"
-
-
-def _paper_line(needs: Needs) -> str:
-    return (
-        f"The paper's construction for the same data and logits, at ε = {EPSILON:g}: "
-        f"{needs.state_bytes:.1e} bytes of state, and {needs.rows:.0e} rows before an answer means "
-        "anything."
-    )
+def _with_error(mean: Mean | None) -> str:
+    return "" if mean is None else f"{mean.mean:.3f} ± {mean.stderr:.3f}"

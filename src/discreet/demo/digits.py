@@ -5,18 +5,18 @@ less 0.1, so that the ten numbers of an answer are votes. Temperature, τ and fe
 own, from ε, δ, a public number of rows and dimensions.
 """
 
-import json
 import math
+import warnings
 from dataclasses import dataclass, replace
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._typing import Floats
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, NotPrivateWarning
 from discreet.memory import Memory, Plan, build, oracle, plan
 from discreet.noise import Entropy
+from discreet.testing import Silent
 
 DELTA = 1e-5
 SPLITS = 8
@@ -35,16 +35,34 @@ class Mean:
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test images of one split, with classes."""
+    """Training and test images of one split, with classes.
+
+    Attributes:
+        keys: training images, of length one.
+        values: their classes, one-hot less 0.1.
+        queries: test images, of length one.
+        classes: of the test images.
+        pixels: of the test images, between 0 and 1, to be looked at.
+    """
 
     keys: Floats
     values: Floats
     queries: Floats
     classes: NDArray[np.int64]
+    pixels: Floats
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The classes of the training images."""
+        return np.asarray(np.argmax(self.values, axis=1))
 
     def accuracy(self, answers: Floats) -> float:
         """Return how often the largest vote is right."""
-        return float(np.mean(np.argmax(answers, axis=1) == self.classes))
+        return self.share_right(np.argmax(answers, axis=1))
+
+    def share_right(self, guesses: NDArray[np.int64]) -> float:
+        """Return how often a guess at a test image's class is right."""
+        return float(np.mean(guesses == self.classes))
 
     def exact(self, scale: float) -> Floats:
         """Return the answers of exact attention to all test images. NOT PRIVATE."""
@@ -86,14 +104,14 @@ def splits(count: int = SPLITS) -> list[Split]:
     made = []
     for seed in range(count):
         train, test = train_test_split(np.arange(len(keys)), test_size=0.25, random_state=seed)
-        made.append(Split(keys[train], values[train], keys[test], classes[test]))
+        made.append(Split(keys[train], values[train], keys[test], classes[test], images[test] / 16))
     return made
 
 
 def private_accuracy(data: list[Split], epsilon: float, *, entropy: Entropy | None = None) -> Mean:
     """Return the accuracy of private memories, one for each split."""
     memories = (each.memory(epsilon, entropy=entropy) for each in data)
-    return _mean(
+    return mean_of(
         epsilon,
         [
             each.accuracy(memory.attend(each.queries))
@@ -102,14 +120,21 @@ def private_accuracy(data: list[Split], epsilon: float, *, entropy: Entropy | No
     )
 
 
-def exact_accuracy(data: list[Split], epsilon: float, scale: float) -> Mean:
-    """Return the accuracy of exact attention at the same temperature. NOT PRIVATE."""
-    return _mean(epsilon, [each.accuracy(each.exact(scale)) for each in data])
+def quiet_accuracy(data: list[Split], epsilon: float) -> Mean:
+    """Return the accuracy of the same memories without their noise. NOT PRIVATE."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)  # which is what it is for
+        return private_accuracy(data, epsilon, entropy=Silent())
+
+
+def exact_accuracy(data: list[Split], at: float, scale: float) -> Mean:
+    """Return the accuracy of exact attention at one temperature. NOT PRIVATE."""
+    return mean_of(at, [each.accuracy(each.exact(scale)) for each in data])
 
 
 def error(data: list[Split], *, at: float, epsilon: float, scale: float) -> Mean:
     """Return the root mean square of private less exact answers. NOT PRIVATE."""
-    return _mean(
+    return mean_of(
         at,
         [
             math.sqrt(np.mean((memory.attend(each.queries) - each.exact(scale)) ** 2))
@@ -118,9 +143,7 @@ def error(data: list[Split], *, at: float, epsilon: float, scale: float) -> Mean
     )
 
 
-def predicted(
-    *, rows: int, epsilon: float, scale: float | None, neighbours: str = "add_remove"
-) -> Plan:
+def predicted(*, rows: int, epsilon: float, scale: float | None) -> Plan:
     """Return what `plan` says about a memory of so many digits."""
     return plan(
         rows=rows,
@@ -130,16 +153,10 @@ def predicted(
         delta=DELTA,
         value_norm=VALUE_NORM,
         scale=scale,
-        neighbours=neighbours,
     )
 
 
-def dpsgd_accuracy() -> list[Mean]:
-    """Return what DP-SGD reaches, as `benchmarks/dpsgd.py` measured it."""
-    stored = json.loads(resources.files("discreet.demo").joinpath("dpsgd.json").read_text())
-    return [Mean(each["epsilon"], each["accuracy"], each["stderr"]) for each in stored["results"]]
-
-
-def _mean(at: float, found: list[float]) -> Mean:
+def mean_of(at: float, found: list[float]) -> Mean:
+    """Return the mean of what was found on several splits."""
     spread = float(np.std(found, ddof=1)) / math.sqrt(len(found))
     return Mean(at, float(np.mean(found)), spread)

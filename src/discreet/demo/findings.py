@@ -1,31 +1,73 @@
 """What the demo finds out about memories of digits. The digits are public; else, NOT PRIVATE."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from discreet.demo import digits
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from discreet._typing import Floats
+from discreet.demo import attack, digits, rivals
+from discreet.demo.attack import Attacked
 from discreet.demo.digits import Mean, Split
+from discreet.demo.rivals import Ceilings
 from discreet.memory import Card, Comparison, Memory, compare
-from discreet.paper.forest import levels_for
-from discreet.paper.needs import Needs, attention_needs
-from discreet.paper.node import Noise, node_noise
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 EPSILON = 1.0  # of the memory whose card and answers are shown
 
-# Errors vary little from split to split: so many are enough for them.
+# Errors, and classifiers that learn, vary little from split to split: so many are enough for them.
 _SPLITS_FOR_ERRORS = 3
+SPLITS_FOR_LEARNING = 4
+
+# Images whose answers are shown in a row, and the one of them that is shown in full.
+_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One test image, and the ten votes for its class.
+
+    Attributes:
+        image: 8 x 8 pixels between 0 and 1.
+        truth: the class that a person gave it.
+        exact: votes of exact attention, (10,). NOT PRIVATE.
+        private: votes of the memory, likewise.
+        stderr: the standard error that the memory tells of each.
+    """
+
+    image: Floats
+    truth: int
+    exact: Floats
+    private: Floats
+    stderr: Floats
+
+    @property
+    def answer(self) -> int:
+        """The class with most of the memory's votes."""
+        return int(np.argmax(self.private))
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Accuracies at one ε, at the temperature that `build` recommends."""
+    """Accuracies at one ε; attention at the temperature that `build` recommends.
+
+    Attributes:
+        exact: attention over the rows themselves. NOT PRIVATE.
+        quiet: the memory without its noise: what temperature and kernel leave. NOT PRIVATE.
+        private: the memory.
+        rounds: softmax regression in noisy rounds.
+        least_squares: fitted to noisy sums.
+        dpsgd: of somebody else, if it was measured.
+    """
 
     epsilon: float
     scale: float
     exact: Mean
+    quiet: Mean
     private: Mean
+    rounds: Mean
+    least_squares: Mean
     dpsgd: Mean | None
 
 
@@ -45,39 +87,49 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Tree:
-    """Noise of one segment tree over the digits that has the whole budget, in rows.
-
-    Attributes:
-        levels: how many there are; a query reads a node of each.
-        node: standard error of one node.
-        memory: of a memory's denominator, in rows that match the query; same relation and budget.
-    """
-
-    levels: int
-    node: float
-    memory: float
-
-    @property
-    def query(self) -> float:
-        """Standard error of what a query adds up."""
-        return self.node * math.sqrt(self.levels)
-
-
-@dataclass(frozen=True)
 class Findings:
-    """All that the demo shows."""
+    """All that the demo shows, in the order in which it is told."""
 
     rows: int
     splits: int
     scale: float
-    card: Card
-    accuracies: tuple[Compared, ...]
+    asked: tuple[Asked, ...]
     answers: Comparison
+    attacks: tuple[Attacked, ...]
+    accuracies: tuple[Compared, ...]
+    ceilings: Ceilings
     by_epsilon: Errors
     by_rows: Errors
-    tree: Tree
-    paper: Needs
+    card: Card
+
+    @property
+    def chosen(self) -> Compared:
+        """Accuracies at the ε of the memory that is shown."""
+        return next(each for each in self.accuracies if each.epsilon == EPSILON)
+
+    @property
+    def attack_on_exact(self) -> Attacked:
+        """What exact attention gives away."""
+        return self.attacks[0]
+
+    @property
+    def attack_on_chosen(self) -> Attacked:
+        """What memories give away at the ε of the one that is shown."""
+        return next(each for each in self.attacks if each.epsilon == EPSILON)
+
+    @property
+    def losses(self) -> dict[str, list[float]]:
+        """What the memory's accuracy is lost to, at each ε, from exact attention's best on."""
+        best = self.ceilings.attention.mean
+        return {
+            "temperature: it is softer than the best": [
+                best - each.exact.mean for each in self.accuracies
+            ],
+            "kernel: random features": [
+                each.exact.mean - each.quiet.mean for each in self.accuracies
+            ],
+            "noise": [each.quiet.mean - each.private.mean for each in self.accuracies],
+        }
 
     def to_dict(self) -> dict[str, object]:
         """Return everything but single answers, ready for JSON."""
@@ -85,56 +137,101 @@ class Findings:
             "rows": self.rows,
             "splits": self.splits,
             "delta": digits.DELTA,
-            "card": self.card.to_dict(),
-            "accuracies": [asdict(each) for each in self.accuracies],
             "within_1.96_standard_errors": self.answers.within,
+            "attacks": [asdict(each) | {"share": each.share} for each in self.attacks],
+            "accuracies": [asdict(each) for each in self.accuracies],
+            "ceilings": asdict(self.ceilings),
             "error_by_epsilon": asdict(self.by_epsilon),
             "error_by_rows": asdict(self.by_rows),
-            "tree": asdict(self.tree) | {"query": self.tree.query},
-            "paper": asdict(self.paper),
+            "card": self.card.to_dict(),
         }
 
 
-def find(splits: int = digits.SPLITS, *, epsilons: Sequence[float] = EPSILONS) -> Findings:
+def find(
+    splits: int = digits.SPLITS,
+    *,
+    epsilons: Sequence[float] = EPSILONS,
+    trials: int | None = None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Findings:
     """Build the memories and measure them.
 
     Args:
         splits: of the data, to average over.
         epsilons: to try; `EPSILON` must be among them.
+        trials: attacks at each ε; by default 25 for each split.
+        advance: told of every step that is done, for a progress bar; there are `steps(epsilons)`.
     """
-    data = digits.splits(splits)
-    memory = data[0].memory(EPSILON)
+    # Matrices are small here: BLAS threads would wait for each other longer than they work.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _find(
+            digits.splits(splits), epsilons, 25 * splits if trials is None else trials, advance
+        )
+
+
+def _find(
+    data: list[Split], epsilons: Sequence[float], trials: int, advance: Callable[[int], None]
+) -> Findings:
+    first = data[0]
+    memory = first.memory(EPSILON)
     few, scale = data[:_SPLITS_FOR_ERRORS], memory.scale
-    rows = len(data[0].keys)
+    rows = len(first.keys)
+    attacks, accuracies = [attack.on_exact_attention(first, scale, trials=trials)], []
+    others = {each.at: each for each in rivals.dpsgd_accuracy()}
+    for epsilon in epsilons:
+        attacks.append(attack.on_memories(first, epsilon, trials=trials))
+        accuracies.append(_compared(data, epsilon, others.get(epsilon)))
+        advance(1)
+    ceilings = rivals.ceilings(data)
+    advance(1)
+    by_epsilon = _errors(few, [(epsilon, rows) for epsilon in epsilons], scale, by_rows=False)
+    by_rows = _errors(few, [(EPSILON, rows // k) for k in (8, 4, 2, 1)], scale, by_rows=True)
+    advance(1)
     return Findings(
         rows=rows,
-        splits=splits,
+        splits=len(data),
         scale=scale,
+        asked=_asked(first, memory),
+        answers=compare(memory, first.keys, first.values, first.queries),
+        attacks=tuple(attacks),
+        accuracies=tuple(accuracies),
+        ceilings=ceilings,
+        by_epsilon=by_epsilon,
+        by_rows=by_rows,
         card=memory.card,
-        accuracies=tuple(_compared(data, epsilons)),
-        answers=compare(memory, data[0].keys, data[0].values, data[0].queries),
-        by_epsilon=_errors(few, [(epsilon, rows) for epsilon in epsilons], scale, by_rows=False),
-        by_rows=_errors(few, [(EPSILON, rows // k) for k in (8, 4, 2, 1)], scale, by_rows=True),
-        tree=_tree(scale),
-        paper=_needs(memory),
     )
 
 
-def _compared(data: list[Split], epsilons: Sequence[float]) -> list[Compared]:
-    others = {each.at: each for each in digits.dpsgd_accuracy()}
-    made = []
-    for epsilon in epsilons:
-        scale = digits.predicted(rows=digits.ROWS_HINT, epsilon=epsilon, scale=None).scale
-        made.append(
-            Compared(
-                epsilon,
-                scale,
-                digits.exact_accuracy(data, epsilon, scale),
-                digits.private_accuracy(data, epsilon),
-                others.get(epsilon),
-            )
+def steps(epsilons: Sequence[float] = EPSILONS) -> int:
+    """Return how many steps `find` tells of."""
+    return len(epsilons) + 2
+
+
+def _asked(data: Split, memory: Memory) -> tuple[Asked, ...]:
+    """Return the first test images of a split, with what exact attention and the memory answer."""
+    private, stderr = memory.attend(data.queries[:_SHOWN], stderr=True)
+    exact = data.exact(memory.scale)[:_SHOWN]
+    return tuple(
+        Asked(pixels.reshape(8, 8), int(truth), *votes)
+        for pixels, truth, *votes in zip(
+            data.pixels[:_SHOWN], data.classes[:_SHOWN], exact, private, stderr, strict=True
         )
-    return made
+    )
+
+
+def _compared(data: list[Split], epsilon: float, dpsgd: Mean | None) -> Compared:
+    scale = digits.predicted(rows=digits.ROWS_HINT, epsilon=epsilon, scale=None).scale
+    few = data[:SPLITS_FOR_LEARNING]
+    return Compared(
+        epsilon=epsilon,
+        scale=scale,
+        exact=digits.exact_accuracy(data, epsilon, scale),
+        quiet=digits.quiet_accuracy(data, epsilon),
+        private=digits.private_accuracy(data, epsilon),
+        rounds=rivals.learnt_accuracy(few, epsilon, reader="rounds"),
+        least_squares=rivals.learnt_accuracy(few, epsilon, reader="least_squares"),
+        dpsgd=dpsgd,
+    )
 
 
 def _errors(
@@ -149,27 +246,3 @@ def _errors(
         centred.append(plan.stderr)
         in_common.append(plan.prediction.if_in_common().stderr)
     return Errors(tuple(measured), tuple(centred), tuple(in_common))
-
-
-def _tree(scale: float) -> Tree:
-    levels = levels_for(digits.ROWS_HINT)
-    node = node_noise(
-        Noise.TRUNCATED_LAPLACE, epsilon=EPSILON / levels, delta=digits.DELTA / levels
-    )
-    # The paper's relation, so that both protect the same.
-    plan = digits.predicted(
-        rows=digits.ROWS_HINT, epsilon=EPSILON, scale=scale, neighbours="replace"
-    )
-    memory = plan.denominator_stderr / math.exp(plan.kernel.largest_logit)
-    return Tree(levels, math.sqrt(node.variance), memory)
-
-
-def _needs(memory: Memory) -> Needs:
-    return attention_needs(
-        rows=digits.ROWS_HINT,
-        key_dim=memory.kernel.dim,
-        value_dim=10,
-        largest_logit=memory.kernel.largest_logit,
-        epsilon=memory.guarantee.epsilon,
-        delta=memory.guarantee.delta,
-    )

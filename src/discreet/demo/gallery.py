@@ -1,10 +1,11 @@
 """The demo's findings as pictures. Needs the extra `plots`."""
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from discreet.demo import digits
+from discreet.demo import attack, digits
 from discreet.demo.digits import Mean
 from discreet.demo.findings import EPSILON, Errors, Findings
 from discreet.pictures import (
@@ -12,27 +13,59 @@ from discreet.pictures import (
     Panel,
     accuracy_against_epsilon,
     error_against_epsilon_and_rows,
-    exact_against_private,
-    noise_by_level,
+    lost_accuracy,
+    secrets_found,
+    votes,
 )
 
-_PUBLIC = "These digits are public. Of private data,\nthis picture is for the owner's eyes."
+
+def digit(found: Findings) -> Figure:
+    """Return one image, and what exact attention and the memory answer."""
+    shown = found.asked[0]
+    return votes(
+        shown.image,
+        exact=shown.exact,
+        private=shown.private,
+        stderr=shown.stderr,
+        truth=shown.truth,
+    )
+
+
+def attacks(found: Findings) -> Figure:
+    """Return how often the attacker names the secret."""
+    return secrets_found(
+        [attack.name_of(each) for each in found.attacks],
+        [each.share for each in found.attacks],
+        [each.interval for each in found.attacks],
+        [math.nan if each.allowed is None else each.allowed for each in found.attacks],
+        chance=1 / attack.CLASSES,
+    )
 
 
 def accuracy(found: Findings) -> Figure:
     """Return accuracy against ε."""
+    compared, top = found.accuracies, found.ceilings
     return accuracy_against_epsilon(
-        private=_curve([each.private for each in found.accuracies]),
-        exact=_curve([each.exact for each in found.accuracies]),
-        dpsgd=_curve([each.dpsgd for each in found.accuracies if each.dpsgd is not None]),
+        {
+            "private memory: attention, no training": _curve([each.private for each in compared]),
+            "private classifier: rounds": _curve([each.rounds for each in compared]),
+            "private least squares": _curve([each.least_squares for each in compared]),
+            "DP-SGD, tuned on the test set": _curve(
+                [each.dpsgd for each in compared if each.dpsgd is not None]
+            ),
+        },
+        levels={
+            f"not private: {top.classifier_name}": top.classifier.mean,
+            "not private: exact attention at its best": top.attention.mean,
+        },
+        floor=top.constant.mean,
         delta=digits.DELTA,
     )
 
 
-def answers(found: Findings) -> Figure:
-    """Return one memory's answers against exact ones."""
-    drawn = found.answers
-    return exact_against_private(drawn.exact, drawn.private, drawn.stderr, banner=_PUBLIC)
+def losses(found: Findings) -> Figure:
+    """Return what the memory's accuracy is lost to."""
+    return lost_accuracy([each.epsilon for each in found.accuracies], found.losses)
 
 
 def errors(found: Findings) -> Figure:
@@ -40,17 +73,6 @@ def errors(found: Findings) -> Figure:
     return error_against_epsilon_and_rows(
         _panel(found.by_epsilon, f"n = {found.rows:,}, scale {found.scale:.3g}"),
         _panel(found.by_rows, f"ε = {EPSILON:g}, scale {found.scale:.3g}"),
-    )
-
-
-def tree(found: Findings) -> Figure:
-    """Return the noise of the paper's tree."""
-    noise = found.tree
-    return noise_by_level(
-        range(1, noise.levels + 1),
-        [noise.node] * noise.levels,
-        label="one node of the tree",
-        reference=("the memory, same budget: a denominator", noise.memory),
     )
 
 

@@ -11,7 +11,7 @@ from markup import Reader
 from typer.testing import CliRunner
 
 from discreet.cli import app
-from discreet.demo import digits
+from discreet.demo import rivals
 
 RUNNER = CliRunner()
 
@@ -38,14 +38,16 @@ def test_the_demo_shows_card_accuracy_and_alternatives(shown):
         "protects",
         "guarantee",
         "1,350",
-        "exact attention",
+        "exact attention she reads it in 100% of attacks",
+        "the memory's answer",
+        "least squares",
         "DP-SGD",
-        "bytes of",
+        "Without privacy: ",
         "discreet-demo.html",
         "demo.png",
     ):
         assert part in text
-    for each in digits.dpsgd_accuracy():
+    for each in rivals.dpsgd_accuracy():
         assert f"{each.mean:.3f}" in text
     assert "NOT PRIVATE" not in text
     assert sorted(os.listdir(folder)) == ["demo.png", "discreet-demo.html"]
@@ -99,7 +101,7 @@ def test_the_demo_needs_no_matplotlib_and_prints_json(found, tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "discreet.pictures", None)
     # By its name in full: the package also has the command, a function called demo.
     module = importlib.import_module("discreet.cli.demo")
-    monkeypatch.setattr(module, "find", lambda splits: found)
+    monkeypatch.setattr(module, "find", lambda splits, advance: found)
     arguments = ["demo", "-o", str(tmp_path / "page.html")]
     plain = RUNNER.invoke(app, arguments)
     assert plain.exit_code == 0, plain.output

@@ -37,7 +37,7 @@ def test_the_page_loads_nothing_from_elsewhere(written):
         or (name == "href" and tag != "a")
         or "url(" in (value or "")
     ]
-    assert len(loading) == 5  # four pictures and an icon that is empty
+    assert len(loading) == 6  # five pictures and an icon that is empty
     assert all(each.startswith("data:") for each in loading)
     assert not re.search(r"@import|url\(|https?:", "".join(reader.styles))
     assert reader.all("script") == []
@@ -46,16 +46,24 @@ def test_the_page_loads_nothing_from_elsewhere(written):
 
 def test_every_picture_says_what_it_shows(written):
     pictures = Reader(written).all("img")
-    assert len(pictures) == 4
+    assert len(pictures) == 5
     assert all(len(each["alt"]) > 60 for each in pictures)
-    assert len({each["alt"] for each in pictures}) == 4
+    assert len({each["alt"] for each in pictures}) == 5
 
 
 def test_the_page_says_what_was_found(found, written):
     text = Reader(written).text
     for each in found.accuracies:
         assert f"{each.private.mean:.3f} ±" in text
+        assert f"{each.rounds.mean:.3f} ±" in text
+        assert f"{each.least_squares.mean:.3f} ±" in text
         assert f"{each.dpsgd.mean:.3f} ±" in text
+    for each in found.attacks:
+        assert f"{each.share:.1%}" in text
+    assert f"secret in {found.attack_on_exact.share:.0%} of attacks" in text
+    assert f"she is right in {found.attack_on_chosen.share:.0%}" in text
+    assert f"{found.ceilings.classifier.mean:.1%}" in text
+    assert f"{found.ceilings.attention.mean:.1%}" in text
     for _, sentence in found.card.sentences:
         assert sentence in text
     for name in found.card.to_dict():
@@ -64,8 +72,21 @@ def test_the_page_says_what_was_found(found, written):
     assert "public data" in text
 
 
+def test_the_story_is_told_in_order(written):
+    heads = re.findall(r'<h2 id="(\w+)">', written)
+    assert heads == ["digit", "attack", "accuracy", "limits", "card", "next"]
+    assert written.count("<svg viewBox") == 10
+
+
+def test_what_limits_it_is_what_costs_most(found):
+    said = page._limits(found)
+    losses = {name.partition(":")[0]: loss for name, loss in found.losses.items()}
+    worst = max(losses, key=lambda name: losses[name][0])
+    assert f"is the {worst} at ε = 0.5 ({100 * losses[worst][0]:.0f} points)" in said
+
+
 def test_what_is_on_a_card_is_text_and_not_html(found):
-    evil = Card((("a<b", "<script>"),), (("title", "1 < 2 & <img src=x>"),))
+    evil = Card((("a<b", "<script>"),), (("noise", "1 < 2 & <img src=x>"),))
     reader = Reader(page.as_html(found.__class__(**{**vars(found), "card": evil}), pictures=False))
     assert reader.all("script") == reader.all("img") == []
     assert "1 < 2 & <img src=x>" in reader.text

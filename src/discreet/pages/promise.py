@@ -1,0 +1,75 @@
+"""What a guarantee means for one person, in numbers that everybody can check.
+
+Somebody has the file, knows everything about everybody else, and has to say whether one person's
+row was in the data (or, under `replace`, which of two rows it was). By definition of (ε, δ), if
+their method says "yes" for a share a of those who were not, it says "yes" for at most e^ε·a + δ of
+those who were, and "no" for at least e^-ε·(1 - a - δ). A release that is one Gaussian mechanism
+promises more: with μ = sensitivity/σ no method beats that of telling N(μ, 1) from N(0, 1), which
+says "yes" for Φ(Φ⁻¹(a) + μ) of those who were (Dong, Roth and Su 2022, theorem 2.7); rounding is
+post-processing. All figures are rounded up.
+"""
+
+import math
+from dataclasses import dataclass
+
+from scipy import special
+
+from discreet.accounting import Gaussian, Receipt
+from discreet.privacy import Guarantee
+
+# Shares of people who were not in the data that a method wrongly accuses.
+ACCUSED = (0.001, 0.01, 0.05, 0.1, 0.5)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How much better than by chance anybody can tell whether one unit was in the data.
+
+    Attributes:
+        guarantee: of the release.
+        mu: how far apart neighbouring data sets are, in units of the noise, if the release is one
+            Gaussian mechanism; else None.
+    """
+
+    guarantee: Guarantee
+    mu: float | None
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, receipt: Receipt) -> "Promise":
+        """Return the promise of a release."""
+        mu = None
+        if len(receipt.mechanisms) == 1:
+            [(mechanism, count)] = receipt.mechanisms
+            if isinstance(mechanism, Gaussian):
+                mu = math.sqrt(count) * mechanism.spread
+        return cls(guarantee, mu)
+
+    def found(self, accused: float) -> float:
+        """Return the largest share of members that a method finds.
+
+        Args:
+            accused: the share of those who are not members that it takes for some.
+        """
+        epsilon, delta = min(self.guarantee.epsilon, 700.0), self.guarantee.delta
+        most = min(
+            math.exp(epsilon) * accused + delta,
+            1 - math.exp(-epsilon) * (1 - accused - delta),
+            1.0,
+        )
+        if self.mu is not None:
+            most = min(most, float(special.ndtr(special.ndtri(accused) + self.mu)))
+        return most
+
+    @property
+    def coin(self) -> float:
+        """How often a guess is right at best, if a fair coin decides whether somebody is in it."""
+        epsilon = min(self.guarantee.epsilon, 700.0)
+        most = (math.exp(epsilon) + self.guarantee.delta) / (math.exp(epsilon) + 1)
+        if self.mu is not None:
+            most = min(most, float(special.ndtr(self.mu / 2)))
+        return min(most, 1.0)
+
+
+def rounded_up(share: float, *, per: int = 1000) -> str:
+    """Return how many of so many people a share is, never too few."""
+    return f"{math.ceil(share * per - 1e-9):,}"
