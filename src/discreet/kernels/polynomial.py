@@ -57,10 +57,16 @@ class Polynomial(Kernel):
             object.__setattr__(self, "degree", degree)
 
     def check_integers(self) -> None:
-        """Raise `InvalidInput` also if a coefficient or weight is not finite."""
+        """Raise `InvalidInput` also if a coefficient or weight is not finite, or nothing is left.
+
+        Rounding so many features may take more than the whole of their norm: then no unit is left.
+        """
         super().check_integers()
         if not all(map(math.isfinite, [*self.coefficients, self.unit, *self._key_weights])):
             _validate.reject("degree", self.degree, "smaller for logits as small as these")
+        if self.unit <= 0:
+            wanted = "smaller for keys as wide as these: ask for a softer scale or another kernel"
+            _validate.reject("degree", self.degree, wanted)
 
     @property
     def _most(self) -> int:

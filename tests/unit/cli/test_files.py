@@ -194,9 +194,11 @@ def test_the_table_of_a_plan_has_the_recommended_scale_beside_the_chosen():
 
 def test_no_table_offers_a_state_that_no_machine_holds():
     wide = ("plan", "--rows", "1000", "--key-dim", "64", "--value-dim", "64", *SPEND)
-    facts = json.loads(run(*wide, "--scale", "2", "--kernel", "taylor", "--json").output)
-    assert {each["scale"] for each in facts["table"]} == {0.5, 1.0, 2.0}
-    assert all(each["state_bytes"] <= 1e12 or each["chosen"] for each in facts["table"])
+    facts = json.loads(run(*wide, "--scale", "3", "--kernel", "minimax", "--json").output)
+    assert {0.75, 1.5, 3.0} <= {each["scale"] for each in facts["table"]}
+    assert all(each["state_bytes"] <= 1e12 for each in facts["table"])
+    asked = json.loads(run(*wide, "--scale", "6", "--kernel", "minimax", "--json").output)
+    assert asked["state_bytes"] > 1e12  # it can be planned
 
 
 def test_public_rows_make_landmarks_and_bad_ones_are_refused(folder):

@@ -403,3 +403,11 @@ def test_what_is_recommended_is_taken(public):
     rows = None if public is None else in_common(public, 16)
     plan = discreet.plan(**SHAPE, **SPEND, public_rows=rows)
     assert plan.scale == plan.recommended_scale
+
+
+def test_a_polynomial_of_more_features_than_can_be_rounded_is_refused():
+    """The noise of such a plan would be below zero."""
+    wide = {"rows": 10**6, "key_dim": 64, "value_dim": 4, "kernel": "taylor", **SPEND}
+    assert discreet.plan(**wide, scale=2.0).noise_stderr > 0
+    with pytest.raises(discreet.InvalidInput, match="degree"):
+        discreet.plan(**wide, scale=6.0)
