@@ -237,12 +237,12 @@ def rag_topics(answers: Findings) -> Figure:
             color=BLUE,
             alpha=0.75,
             capsize=3,
-            label="private, ±2",
+            label="private, ±2 standard errors",
         )
         each.plot(answer.exact, places, "|", ms=13, mew=2, color=INK, label="exact (NOT private)")
         each.set_yticks(places, solutions)
         each.invert_yaxis()
-        each.set_xlim(-0.15, 0.9)
+        each.set_xlim(-0.15, 1.0)
         each.xaxis.set_major_formatter(PercentFormatter(1))
         each.set_title(f"“{answer.question}”", fontsize=9.5, loc="left", color=INK)
         each.grid(visible=False, axis="y")

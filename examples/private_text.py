@@ -12,7 +12,7 @@ The temperature is the one that `plan` recommends: `scale` is left out, and `row
 round number.
 
 The first run embeds the reviews; later runs read them from the cache. A run takes the beginnings of
-1,600 reviews, which are embedded in under a minute and are few for a memory; `--full` takes more of
+1,100 reviews, which are embedded in under a minute and are few for a memory; `--full` takes more of
 25,000 reviews, in 10 to 20 minutes.
 """
 
@@ -30,7 +30,7 @@ from discreet.noise import Entropy
 
 DELTA, SHARP = 1e-6, 15.0
 # Private reviews, reviews to judge, public sentences, and tokens that are read of each.
-SHORT, FULL = (1_200, 400, 300, 32), (20_000, 5_000, 4_000, 128)
+SHORT, FULL = (800, 300, 200, 32), (20_000, 5_000, 4_000, 128)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def main(
     """Run the example, and return what it prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="20,000 private reviews of 128 tokens")
-    parser.add_argument("--private", type=int, help="private reviews (default: 1,200)")
-    parser.add_argument("--test", type=int, help="reviews to judge (default: 400)")
-    parser.add_argument("--public", type=int, help="public sentences for the mean (default: 300)")
+    parser.add_argument("--private", type=int, help="private reviews (default: 800)")
+    parser.add_argument("--test", type=int, help="reviews to judge (default: 300)")
+    parser.add_argument("--public", type=int, help="public sentences for the mean (default: 200)")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 2.0, 4.0, 8.0])
     parser.add_argument(
         "--cache", type=pathlib.Path, default=pathlib.Path.home() / ".cache" / "discreet"

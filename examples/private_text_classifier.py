@@ -6,7 +6,7 @@ encoder without privacy, and that nothing was tuned. `private_text.py` does it w
 
 What is public: the length of embeddings (one, by the encoder), the two classes, and about how many
 reviews there are. The first run embeds the reviews, one at a time so that no row depends on
-another; later runs read them from the cache. A run takes the beginnings of 1,600 reviews, which are
+another; later runs read them from the cache. A run takes the beginnings of 1,100 reviews, which are
 embedded in under a minute; `--full` takes more of 10,000 reviews, in some minutes.
 """
 
@@ -23,7 +23,7 @@ from discreet.sklearn import PrivateClassifier
 
 DELTA = 1e-5
 # Private reviews, reviews to judge, and tokens that are read of each.
-SHORT, FULL = (1_200, 400, 32), (8_000, 2_000, 128)
+SHORT, FULL = (800, 300, 32), (8_000, 2_000, 128)
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def main(arguments: Sequence[str] | None = None, *, entropy: Entropy | None = No
     parser.add_argument(
         "--full", action="store_true", help="8,000 private reviews, 128 tokens each"
     )
-    parser.add_argument("--private", type=int, help="private reviews (default: 1,200)")
-    parser.add_argument("--test", type=int, help="reviews to judge (default: 400)")
+    parser.add_argument("--private", type=int, help="private reviews (default: 800)")
+    parser.add_argument("--test", type=int, help="reviews to judge (default: 300)")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 2.0, 4.0, 8.0])
     parser.add_argument(
         "--cache", type=pathlib.Path, default=pathlib.Path.home() / ".cache" / "discreet"

@@ -114,6 +114,28 @@ def test_trained_for_privacy(example):
     assert "nothing to take" in module.conclusion(replace(scores, exact=scores.alone))
 
 
+@pytest.mark.slow
+def test_trained_for_privacy_in_full(example, monkeypatch, capsys):
+    """The whole of it, small: who answers, at all sizes, and the last comparison."""
+    torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+    module = example("trained_for_privacy")
+    small = replace(
+        module.FULL, steps=3, fine_steps=2, records=64, worlds=1, rows=(300, 500), compared=1
+    )
+    monkeypatch.setattr(module, "FULL", small)
+    threads = torch.get_num_threads()
+    try:
+        scores = module.main(["--full"])
+    finally:
+        torch.set_num_threads(threads)
+    text = capsys.readouterr().out
+    assert text.count("| 300 |") == text.count("| 500 |") == 8
+    assert scores.rows == 500
+    assert len(scores.private) == 6 * 3
+    assert "for the model that was trained with noise" in text
+    assert text.splitlines()[-1] == f"Conclusion: {module.conclusion(scores)}"
+
+
 def test_pretrained_speech(example):
     pytest.importorskip("transformers", reason="needs the extra `transformers`")
     module = example("pretrained_speech")
