@@ -28,7 +28,7 @@ format: $(VENV)/.tested
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The pages, in build/docs. Warnings are errors: a broken link fails.
+# The pages, in build/docs. Warnings are errors: a broken link fails, and so does a broken formula.
 docs: $(VENV)/.documented
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --builder html docs build/docs
 	@echo "build/docs/index.html"

@@ -6,8 +6,9 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-DOCS = pathlib.Path(__file__).parents[2] / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+ROOT = pathlib.Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 CODE = re.compile(r"^( *)```.*?^\1```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 # What may stand before and after a formula within a line, or GitHub takes the dollars for money.
@@ -48,7 +49,7 @@ def loose(page):
     return re.findall(r".{0,20}\$.{0,20}", prose)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_markdown_leaves_formulas_alone(path):
     page = path.read_text(encoding="utf-8")
     assert lost(page) == []

@@ -51,8 +51,10 @@ def chromium():
         pytest.fail("There is no chromium: run tools/install-debian-packages.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 @contextlib.contextmanager
