@@ -12,7 +12,7 @@ The temperature is the one that `plan` recommends: `scale` is left out, and `row
 round number.
 
 The first run embeds the reviews; later runs read them from the cache. A run takes the beginnings of
-1,100 reviews, which are embedded in under a minute and are few for a memory; `--full` takes more of
+1,100 reviews, which are embedded in about a minute and are few for a memory; `--full` takes more of
 25,000 reviews, in 10 to 20 minutes.
 """
 

@@ -7,7 +7,7 @@ encoder without privacy, and that nothing was tuned. `private_text.py` does it w
 What is public: the length of embeddings (one, by the encoder), the two classes, and about how many
 reviews there are. The first run embeds the reviews, one at a time so that no row depends on
 another; later runs read them from the cache. A run takes the beginnings of 1,100 reviews, which are
-embedded in under a minute; `--full` takes more of 10,000 reviews, in some minutes.
+embedded in about a minute; `--full` takes more of 10,000 reviews, in some minutes.
 """
 
 import argparse
