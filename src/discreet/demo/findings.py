@@ -18,7 +18,7 @@ EPSILON = 1.0  # of the memory whose card and answers are shown
 
 # Errors, and classifiers that learn, vary little from split to split: so many are enough for them.
 _SPLITS_FOR_ERRORS = 3
-SPLITS_FOR_LEARNING = 4
+SPLITS_FOR_LEARNING = 3
 
 # Images whose answers are shown in a row, and the one of them that is shown in full.
 _SHOWN = 10
@@ -159,13 +159,13 @@ def find(
     Args:
         splits: of the data, to average over.
         epsilons: to try; `EPSILON` must be among them.
-        trials: attacks at each ε; by default 25 for each split.
+        trials: attacks at each ε; by default 15 for each split.
         advance: told of every step that is done, for a progress bar; there are `steps(epsilons)`.
     """
     # Matrices are small here: BLAS threads would wait for each other longer than they work.
     with threadpool_limits(limits=1, user_api="blas"):
         return _find(
-            digits.splits(splits), epsilons, 25 * splits if trials is None else trials, advance
+            digits.splits(splits), epsilons, 15 * splits if trials is None else trials, advance
         )
 
 
