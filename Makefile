@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Python compiles what it imports, once; compiling everything that is installed takes longer.
+PIP    := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test test-all lint format docs bench screenshots clean
 
@@ -48,21 +50,21 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[plots,sklearn]'
+	$(PIP) --editable '.[plots,sklearn]'
 	touch $@
 
 $(VENV)/.tested: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,diffusers,plots,transformers]'
+	$(PIP) torch
+	$(PIP) --editable '.[dev,diffusers,plots,transformers]'
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.documented: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 $(VENV)/.tested-all: $(VENV)/.tested tools/install-debian-packages
 	tools/install-debian-packages
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser,docs,examples]'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt ray pyspark \
+	$(PIP) --editable '.[browser,docs,examples]'
+	$(PIP) ray pyspark \
 		|| echo "Ray and Spark do not install here: what documents show of them is not tested."
 	touch $@

@@ -394,7 +394,7 @@ def demo(
     picture: options.Picture = None,
     splits: Annotated[
         int, typer.Option(metavar="N", min=2, help="Random splits of the data to average over.")
-    ] = 8,
+    ] = 5,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:

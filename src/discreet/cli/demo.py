@@ -12,7 +12,7 @@ from discreet.cli.commands import (
 )
 from discreet.cli.shell import Page
 from discreet.demo import Findings, as_html, attack, digits, find
-from discreet.demo.findings import EPSILON, Asked, steps
+from discreet.demo.findings import EPSILON, SPLITS, Asked, steps
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.memory.progress import progress_bar
 from discreet.memory.reader import WITHIN
@@ -26,7 +26,7 @@ def show(
     page: Path,
     *,
     picture: Path | None = None,
-    splits: int = digits.SPLITS,
+    splits: int = SPLITS,
     force: bool = False,
     as_json: bool = False,
 ) -> None:

@@ -15,6 +15,7 @@ from discreet.memory import Card, Comparison, Memory, compare
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 EPSILON = 1.0  # of the memory whose card and answers are shown
+SPLITS = 5  # enough to see, and quick
 
 # Errors, and classifiers that learn, vary little from split to split: so many are enough for them.
 _SPLITS_FOR_ERRORS = 3
@@ -148,7 +149,7 @@ class Findings:
 
 
 def find(
-    splits: int = digits.SPLITS,
+    splits: int = SPLITS,
     *,
     epsilons: Sequence[float] = EPSILONS,
     trials: int | None = None,
@@ -159,13 +160,13 @@ def find(
     Args:
         splits: of the data, to average over.
         epsilons: to try; `EPSILON` must be among them.
-        trials: attacks at each ε; by default 15 for each split.
+        trials: attacks at each ε; by default 20 for each split.
         advance: told of every step that is done, for a progress bar; there are `steps(epsilons)`.
     """
     # Matrices are small here: BLAS threads would wait for each other longer than they work.
     with threadpool_limits(limits=1, user_api="blas"):
         return _find(
-            digits.splits(splits), epsilons, 15 * splits if trials is None else trials, advance
+            digits.splits(splits), epsilons, 20 * splits if trials is None else trials, advance
         )
 
 
