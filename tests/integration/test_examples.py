@@ -118,6 +118,7 @@ def test_rag_topics():
     assert unclear <= 3
 
 
+@pytest.mark.slow
 def test_cross_attention():
     pytest.importorskip("torch", reason="needs the extra `torch`")
     text = run("cross_attention", "--epsilon", "0.5", "4")
