@@ -72,7 +72,7 @@ def test_the_readme_examples_run_and_print_what_it_shows(tmp_path, monkeypatch, 
 
 
 def test_the_readme_says_what_the_demo_found():
-    """docs/demo.json and docs/demo.png: `discreet demo --picture docs/demo.png --json`."""
+    """Made by `discreet demo --splits 20 --picture docs/demo.png --json`."""
     readme = " ".join((ROOT / "README.md").read_text().split())
     found = json.loads((ROOT / "docs" / "demo.json").read_text())
     [chosen] = [each for each in found["accuracies"] if each["epsilon"] == 1]

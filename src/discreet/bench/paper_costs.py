@@ -13,13 +13,14 @@ from discreet import paper
 from discreet._typing import Floats
 from discreet.bench import paper_loops
 from discreet.bench.paper_laws import attention
-from discreet.bench.paper_pictures import BLUE, INK, by_ratios, legend_below, panels, save, titled
+from discreet.bench.paper_pictures import BLUE, INK, by_ratios, panels, save, titled
 from discreet.bench.paper_setup import Size, slope, timed
 from discreet.bench.paper_task import rows_and_weights
 from discreet.bench.paper_words import claim, paragraph, table
 from discreet.bench.points import spread
 from discreet.errors import DiscreetError
 from discreet.noise import Entropy
+from discreet.pictures.style import legend_below
 from discreet.testing import Silent
 
 

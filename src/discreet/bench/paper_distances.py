@@ -19,7 +19,6 @@ from discreet.bench.paper_pictures import (
     PURPLE,
     SKY,
     Look,
-    legend_below,
     panels,
     plain_ticks,
     save,
@@ -28,6 +27,7 @@ from discreet.bench.paper_pictures import (
 from discreet.bench.paper_setup import Size
 from discreet.bench.paper_words import claim, number, paragraph, table
 from discreet.bench.points import spread
+from discreet.pictures.style import legend_below
 
 _QUERIES = 100
 PAPER, LARGEST, TIGHT, CONSISTENT = (

@@ -33,7 +33,6 @@ from discreet.bench.paper_pictures import (
     SKY,
     Look,
     by_ratios,
-    legend_below,
     panels,
     save,
     titled,
@@ -44,6 +43,7 @@ from discreet.bench.paper_words import claim, number, paragraph, power_of_two, t
 from discreet.bench.paper_words import setting as as_setting
 from discreet.paper.forest import all_depths, levels_for, node_count
 from discreet.paper.softmax_forest import MOMENTS
+from discreet.pictures.style import legend_below
 
 LOOKS = {
     ZERO: Look("", INK, "--"),

@@ -17,7 +17,6 @@ from discreet.bench.paper_pictures import (
     INK,
     ORANGE,
     by_ratios,
-    legend_below,
     panels,
     save,
     titled,
@@ -28,6 +27,7 @@ from discreet.bench.paper_words import claim, number, paragraph, setting, table
 from discreet.bench.points import spread
 from discreet.noise import Entropy
 from discreet.paper.node import Noise, node_noise
+from discreet.pictures.style import legend_below
 from discreet.testing import Seeded, Silent
 
 # So large that the denominator is not noise: the laws are the same at every ε.

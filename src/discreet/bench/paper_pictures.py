@@ -90,18 +90,6 @@ def titled(axis: Axes, title: str, x: str, y: str = "") -> None:
     axis.set(xlabel=x, ylabel=y)
 
 
-def legend_below(figure: Figure, axis: Axes, columns: int) -> None:
-    """Put the legend of one axis under all of them, where it covers nothing."""
-    figure.legend(
-        *axis.get_legend_handles_labels(),
-        loc="outside lower left",
-        fontsize=9,
-        frameon=False,
-        labelcolor=INK,
-        ncols=columns,
-    )
-
-
 def draw(
     axis: Axes, x: Sequence[float], series: Mapping[str, Sequence[float]], looks: Mapping[str, Look]
 ) -> None:

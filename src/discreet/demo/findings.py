@@ -17,9 +17,8 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 EPSILON = 1.0  # of the memory whose card and answers are shown
 SPLITS = 5  # enough to see, and quick
 
-# Errors, and classifiers that learn, vary little from split to split: so many are enough for them.
+# Errors vary little from split to split: so many are enough for them.
 _SPLITS_FOR_ERRORS = 3
-SPLITS_FOR_LEARNING = 3
 
 # Images whose answers are shown in a row, and the one of them that is shown in full.
 _SHOWN = 10
@@ -208,6 +207,11 @@ def steps(epsilons: Sequence[float] = EPSILONS) -> int:
     return len(epsilons) + 2
 
 
+def splits_for_learning(splits: int) -> int:
+    """Return on how many of the splits classifiers are fitted, which takes longest."""
+    return min(max(3, splits // 2), splits)
+
+
 def _asked(data: Split, memory: Memory) -> tuple[Asked, ...]:
     """Return the first test images of a split, with what exact attention and the memory answer."""
     private, stderr = memory.attend(data.queries[:_SHOWN], stderr=True)
@@ -222,7 +226,7 @@ def _asked(data: Split, memory: Memory) -> tuple[Asked, ...]:
 
 def _compared(data: list[Split], epsilon: float, dpsgd: Mean | None) -> Compared:
     scale = digits.predicted(rows=digits.ROWS_HINT, epsilon=epsilon, scale=None).scale
-    few = data[:SPLITS_FOR_LEARNING]
+    few = data[: splits_for_learning(len(data))]
     return Compared(
         epsilon=epsilon,
         scale=scale,

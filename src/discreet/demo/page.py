@@ -9,7 +9,7 @@ from discreet._version import __version__
 from discreet.demo import attack
 from discreet.demo.attack import Attacked
 from discreet.demo.digits import Mean
-from discreet.demo.findings import EPSILON, SPLITS_FOR_LEARNING, Asked, Findings
+from discreet.demo.findings import EPSILON, Asked, Findings, splits_for_learning
 from discreet.pages import explained
 from discreet.pages.sheet import as_fact, facts, numbers, picture, sheet
 
@@ -47,7 +47,7 @@ def _texts(found: Findings) -> dict[str, str]:
     return {
         "rows": f"{found.rows:,}",
         "splits": f"{found.splits}",
-        "few": f"{min(SPLITS_FOR_LEARNING, found.splits)}",
+        "few": f"{splits_for_learning(found.splits)}",
         "epsilon": f"{EPSILON:g}",
         "numbers": f"{found.answers.exact.size:,}",
         "within": f"{found.answers.within:.1%}",

@@ -151,7 +151,7 @@ def by_ratios(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def legend_below(figure: Figure, axes: Axes, *, columns: int = 1) -> None:
+def legend_below(figure: Figure, axes: Axes, columns: int = 1) -> None:
     """Name what is on some axes, below all of them."""
     figure.legend(
         *axes.get_legend_handles_labels(),
