@@ -18,7 +18,7 @@ test: lint
 # Everything: long statistical runs, builds that are killed, the documents, the demo's page in a browser
 # and the examples included.
 test-all: $(VENV)/.tested-all lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff format --check .

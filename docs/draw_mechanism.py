@@ -146,7 +146,8 @@ def drawing() -> str:
     )
     body = "\n".join(parts)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}" role="img" '
         f'aria-label="{told}">\n<title>{told}</title>\n<style>{STYLE}</style>\n'
         f"<defs>{tip}</defs>\n{body}\n</svg>\n"
     )
