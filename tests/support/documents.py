@@ -1,8 +1,9 @@
 """Documents as programs: run their blocks in order, and compare what they print with the page.
 
 A `python` block runs in the document's one namespace. Each line of an `sh` block is a `discreet`
-command, and runs in a shell's manner. A `text` block that follows a block with nothing but
-blank lines between shows what it printed; `...` stands for any lines, or any part of a line.
+command; it runs in this process, but for builds on several workers. A `text` block that follows a
+block with nothing but blank lines between shows what it printed; `...` stands for any lines, or any
+part of a line.
 
 Noise is drawn anew each time. A block that shows some is fenced as `text noisy`: `a ± b` agrees
 with numbers within 3·b of a, any other number with a decimal point with those that are at most 1.9
