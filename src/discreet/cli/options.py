@@ -167,7 +167,7 @@ RowsHint = Annotated[
 GroupRows = Annotated[float, typer.Option(help="A record counts as so many rows.")]
 Workers = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Processes that read files side by side (needs Dask)."),
+    typer.Option(metavar="N", help="Processes that read files side by side."),
 ]
 Scheduler = Annotated[
     str | None,

@@ -28,11 +28,11 @@ def build_on(
             "Expected --keys and --values, columns of a table, for several workers: arrays in "
             "files of their own are read by one."
         )
-    from discreet.shards import dask
+    if scheduler is not None:
+        return partial(_on_cluster, scheduler)
+    from discreet.shards import processes
 
-    if scheduler is None:
-        return partial(_renamed, dask.build, workers=workers)
-    return partial(_on_cluster, scheduler)
+    return partial(_renamed, processes.build, workers=workers)
 
 
 def _on_cluster(scheduler: str, **arguments: Any) -> Memory:  # noqa: ANN401

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from data import unit_rows
+from watching import Watch
 
 dask = pytest.importorskip("dask", reason="needs the extra `dask`")
 pytest.importorskip("pyarrow", reason="needs the extra `dask`")
@@ -21,7 +22,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet.memory import Partial, Table
-from discreet.shards import Job
+from discreet.shards import Job, cluster, tasks
 from discreet.shards import dask as shards
 from discreet.tables import Rows
 from discreet.testing import Silent
@@ -104,7 +105,7 @@ def test_all_workers_have_work_from_the_start(data, client):
     """A scheduler gives tasks to whoever has the settings: that must not be one worker."""
     with get_task_stream(client) as stream:
         distributed(data, client=client)
-    work = [task["worker"] for task in stream.data if "_guarded" in str(task["key"])]
+    work = [task["worker"] for task in stream.data if "guarded" in str(task["key"])]
     assert len(work) > FILES
     assert set(work) == set(client.scheduler_info()["workers"])
 
@@ -128,34 +129,6 @@ def test_a_collection_of_dask(data, client, groups):
     frame = frames.read_parquet([str(path) for path in sorted(data.glob("*.parquet"))])
     people = None if groups is None else PEOPLE
     assert np.array_equal(distributed(frame, client=client, groups=groups), built(groups=people))
-
-
-class Watch:
-    """Reads every file below a folder, again and again, while a block runs."""
-
-    def __init__(self, folder):
-        self.folder, self.seen, self.files = folder, b"", 0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
-
-    def _look(self):
-        found = set()
-        while not self._stop.is_set():
-            for path in self.folder.rglob("*"):
-                try:
-                    found.add(path.read_bytes())
-                except OSError:  # gone, or a folder
-                    continue
-            time.sleep(0.002)
-        self.seen, self.files = b"\n".join(found), len(found)
 
 
 @pytest.mark.parametrize("groups", [None, "person"])
@@ -232,7 +205,7 @@ def test_a_connection_that_others_can_read_is_warned_of(scheduler, worker, warne
     )
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        shards._warn_if_anybody_listens(elsewhere)
+        cluster.warn_if_anybody_listens(elsewhere)
     assert [each.category for each in found] == [discreet.PrivacyLeakWarning] * warned
 
 
@@ -286,7 +259,7 @@ def test_what_is_told_of_an_error():
                 raise error
 
         with pytest.raises((discreet.DiscreetError, MemoryError, OSError)) as found:
-            shards._guarded(work)
+            tasks.guarded(work)
         assert found.value.__cause__ is found.value.__context__ is None
         return found.value
 
@@ -297,7 +270,14 @@ def test_what_is_told_of_an_error():
     assert told(FileNotFoundError(2, "No such file", "a.parquet")).filename == "a.parquet"
 
 
-def test_a_cluster_of_its_own(data):
+def test_a_collection_has_a_cluster_of_its_own_if_there_is_none(data):
+    frames = pytest.importorskip("dask.dataframe", reason="needs pandas")
+    frame = frames.read_parquet([str(path) for path in sorted(data.glob("*.parquet"))])
+    assert np.array_equal(distributed(frame, workers=1), built())
+
+
+def test_files_need_no_cluster(data, monkeypatch):
+    monkeypatch.setattr(shards, "own_cluster", None)
     assert np.array_equal(distributed(data, workers=1), built())
 
 

@@ -1,0 +1,156 @@
+"""One memory from many files, on as many processes of this machine as are wanted.
+
+One task a file makes sealed sums (`Job.partial`), which this process merges and releases. With
+groups, rows are divided by record first, sealed, in files that are gone afterwards (`Job.scatter`,
+`Job.gather`), so that all of a record is added up in one place.
+"""
+
+import math
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from discreet import _validate
+from discreet.errors import InvalidInput
+from discreet.ledger import Ledger
+from discreet.ledger.account import Counted
+from discreet.memory.memory import Memory
+from discreet.memory.options import BuildOptions, shows_options
+from discreet.memory.progress import Advance, progress_bar
+from discreet.memory.workers import processor_count
+from discreet.noise import Entropy
+from discreet.shards import exchange, tasks
+from discreet.shards.crew import Crew
+from discreet.shards.job import Job
+from discreet.tables import Rows
+
+# Sealed partials that are merged in one go.
+MERGED_AT_ONCE = 8
+
+# Rows of one part of a shuffle take about so many bytes.
+_PART_BYTES = 2**26
+
+
+@shows_options()
+def build(
+    source: object,
+    *,
+    keys: str | Sequence[str] | None = None,
+    values: str | Sequence[str] | None = None,
+    groups: str | None = None,
+    workers: int | None = None,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    **options: Unpack[BuildOptions],
+) -> Memory:
+    """Return the memory that `discreet.build` would make of all rows, to the bit.
+
+    (epsilon, delta)-differentially private as `discreet.build` is. A worker that dies is replaced,
+    and its file read again; it counts once. So rows must be the same whenever they are read. With
+    groups, all rows lie once, sealed, in a folder for temporary files (`tempfile`).
+
+    Args:
+        source: files, as for `discreet.tables.Rows`, or a `Rows` itself.
+        keys: columns of keys, as for `Rows`; left out if `source` is one.
+        values: columns of values, likewise.
+        groups: the column that names the record of each row; None if each row is its own.
+        workers: processes; by default one for each processor.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        **options: as for `discreet.build`.
+    """
+    count = worker_count(workers)
+    with Crew(count) as crew:
+        rows = files_of(source, keys=keys, values=values, groups=groups)
+        job = Job(
+            key_dim=rows.key_dim,
+            value_dim=rows.value_dim,
+            by_record=rows.by_record,
+            **Counted(ledger=ledger, dataset=dataset, analyst=analyst),
+            **options,
+        )
+        crew.brief(job.__getstate__())
+        files = rows.parts()
+        names = [file.name for file in files]
+        steps = len(files)
+        if rows.by_record:
+            parts = part_count(job, shards=len(files), workers=count)
+            names = [exchange.part_name(part, parts) for part in range(parts)]
+            steps += parts
+        with progress_bar("adding up rows", rows=steps, show=progress) as advance:
+            sums = (
+                _by_record(crew, job, files, parts, advance)
+                if rows.by_record
+                else _by_row(crew, job, files, advance)
+            )
+    return job.release([sums], expected=names, entropy=entropy)
+
+
+def files_of(source: object, **columns: Any) -> Rows:  # noqa: ANN401
+    """Return the rows of files, checked as far as nothing has to be read."""
+    if isinstance(source, Rows) and any(each is not None for each in columns.values()):
+        raise InvalidInput("Expected Rows without names: their columns have been named.")
+    rows = source if isinstance(source, Rows) else Rows(source, **columns)
+    rows.check()
+    if not rows.in_files:
+        raise InvalidInput(
+            "Expected files, or a Dask collection: rows in memory need no workers (discreet.build)."
+        )
+    return rows
+
+
+def worker_count(workers: int | None) -> int:
+    """Return how many processes to use: by default one for each processor."""
+    return _validate.whole("workers", processor_count() if workers is None else workers, at_least=1)
+
+
+def part_count(job: Job, *, shards: int, workers: int) -> int:
+    """Return into how many parts records are divided: from public numbers only."""
+    hint, layout = job.settings.rows_hint, job.settings.layouts[0]
+    width = 8 * layout.head_count * (layout.kernel.dim + layout.value_width)
+    enough = shards if hint is None else math.ceil(hint * width / _PART_BYTES)
+    return max(enough, 2 * workers)
+
+
+def _by_row(crew: Crew, job: Job, files: Sequence[Rows], advance: Advance) -> bytes:
+    """Return the sealed sums over all rows."""
+    work = [(tasks.partial, (file, None, file.name)) for file in files]
+    return _merged(job, crew.results(work), advance)
+
+
+def _by_record(crew: Crew, job: Job, files: Sequence[Rows], parts: int, advance: Advance) -> bytes:
+    """Return the sealed sums over all records, of so many parts."""
+    names = [file.name for file in files]
+    with tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True) as folder:
+        pieces = [
+            [str(Path(folder, f"{place}-{part}")) for part in range(parts)]
+            for place in range(len(files))
+        ]
+        divided = [
+            (tasks.scatter_to_files, (file, into)) for file, into in zip(files, pieces, strict=True)
+        ]
+        for _ in crew.results(divided):
+            advance(1)
+        work = [
+            (tasks.gather_from_files, (some, part, parts, names))
+            for part, some in enumerate(zip(*pieces, strict=True))
+        ]
+        return _merged(job, crew.results(work), advance)
+
+
+def _merged(job: Job, sums: Iterable[bytes], advance: Advance) -> bytes:
+    """Return the sums of all, merged as they come, so that few are held at a time."""
+    held: list[bytes] = []
+    for each in sums:
+        held.append(each)
+        advance(1)
+        if len(held) == MERGED_AT_ONCE:
+            held = [job.merge(held)]
+    return job.merge(held)
