@@ -5,8 +5,9 @@ It prints the measured part of the page and, with --write, puts it there. --quic
 --keep measures the constants of the model alone.
 
 - The same rows are built in one process with one thread, in one with two, by two workers, by two
-  workers of which one is killed in the middle, and from shards that are merged in random order;
-  each of them also by records. All must give the same bits: the noise is `discreet.testing.Silent`.
+  workers of which one is killed in the middle, by two of a Dask cluster likewise, and from shards
+  that are merged in random order; each of them also by records. All must give the same bits: the
+  noise is `discreet.testing.Silent`.
 - The model: seconds a row = reading + features x (a + b x key width + c x value columns), with
   constants measured on one core of this machine, and what sealing, merging and exchanging take.
 - Times are of one machine, the fastest of two runs where they are compared: compare them with each
@@ -16,6 +17,7 @@ It prints the measured part of the page and, with --write, puts it there. --quic
 import argparse
 import hashlib
 import json
+import logging
 import math
 import os
 import pathlib
@@ -27,7 +29,8 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,32 +120,53 @@ def _one_thread(source: Rows, rows: int) -> discreet.Memory:
 
 
 def _two_workers(source: Rows, rows: int) -> discreet.Memory:
-    from discreet.shards.dask import build
+    from discreet.shards.processes import build
 
     return build(source, workers=2, entropy=Silent(), **options(rows))
 
 
 def _killed(source: Rows, rows: int) -> discreet.Memory:
-    """Kill a worker as soon as it has worked for a while."""
-    from discreet.shards import dask
+    with one_killed(lambda: _children(os.getpid()), rows):
+        return _two_workers(source, rows)
 
+
+def _killed_on_a_cluster(source: Rows, rows: int) -> discreet.Memory:
+    from distributed import Client, LocalCluster
+
+    from discreet.shards.dask import build
+
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            security=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+        one_killed(lambda: list(client.run(os.getpid).values()), rows),
+    ):
+        return build(source, client=client, entropy=Silent(), **options(rows))
+
+
+@contextmanager
+def one_killed(processes: Callable[[], list[int]], rows: int) -> Iterator[None]:
+    """Kill one of some processes as soon as it has worked for a while; raise if none was."""
     killed: list[int] = []
 
-    def kill(parent: int) -> None:
+    def kill() -> None:
         while not killed:
             time.sleep(0.2)
-            for pid in _children(parent):
+            for pid in processes():
                 if _cpu_seconds(pid) > (4 if rows > 1e6 else 2):
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
                     return
 
-    thread = threading.Thread(target=kill, args=(os.getpid(),), daemon=True)
-    thread.start()
-    memory = dask.build(source, workers=2, entropy=Silent(), **options(rows))
+    threading.Thread(target=kill, daemon=True).start()
+    yield
     if not killed:
         raise RuntimeError("no worker was killed")
-    return memory
 
 
 def _shards(source: Rows, rows: int) -> discreet.Memory:
@@ -185,6 +209,7 @@ WAYS: dict[str, Callable[[Rows, int], discreet.Memory]] = {
     "one process, two threads": _one_process,
     "two workers": _two_workers,
     "two workers, one killed": _killed,
+    "two workers of Dask, one killed": _killed_on_a_cluster,
     "shards in random order": _shards,
 }
 
@@ -401,7 +426,7 @@ def ways_table(found: dict[str, dict[str, dict[str, Any]]], rows: int) -> list[s
     head = ["", "rows", "", "memory", "records", "", "memory"]
     told = (
         f"{rows:,} rows of {WIDTH} numbers in {FILES} Parquet files, {FEATURES:,} features. All "
-        "five ways gave the same bits, by row and by record. Times, and how many times "
+        f"{len(WAYS)} ways gave the same bits, by row and by record. Times, and how many times "
         "faster than one thread; memory is the most that one process (one worker) had."
     )
     return [told, *table(head, body)]

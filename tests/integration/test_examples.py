@@ -3,10 +3,13 @@
 The fast set runs them small; the full runs, with the real text and census, are slow.
 """
 
+import contextlib
 import importlib.util
+import io
 import os
 import pathlib
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -33,21 +36,42 @@ needs_text_packages = pytest.mark.skipif(
 )
 
 
+def command(name, *options):
+    """Return the script and its arguments, as examples/README.md says, with more options."""
+    [printed] = [each for each in COMMANDS if each.startswith(f"examples/{name}.py")]
+    script, *arguments = shlex.split(printed)
+    return [str(ROOT / script), *arguments, *options]
+
+
 def run(name, *options, cwd=ROOT):
-    """Return what the script prints when it runs as examples/README.md says, with more options."""
-    [command] = [each for each in COMMANDS if each.startswith(f"examples/{name}.py")]
-    script, *printed = shlex.split(command)
-    arguments = [sys.executable, "-W", "error", str(ROOT / script), *printed, *options]
-    if name.startswith(
-        "private_text"
-    ):  # sentence-transformers and what it needs warn for themselves
-        arguments[1:3] = []
+    """Return what a script prints, in a process of its own."""
+    # sentence-transformers and what it needs warn for themselves
+    strict = [] if name.startswith("private_text") else ["-W", "error"]
     done = subprocess.run(
-        arguments, cwd=cwd, capture_output=True, text=True, check=False, env=os.environ
+        [sys.executable, *strict, *command(name, *options)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ,
     )
     assert done.returncode == 0, done.stderr
     assert conclusion(done.stdout)
     return done.stdout
+
+
+def run_here(name, *options, cwd=ROOT):
+    """Return what a script prints in this process, which has loaded most of what it needs."""
+    script, *arguments = command(name, *options)
+    before = sys.argv[:], sys.path[:]
+    sys.argv[:], sys.path[:0] = [script, *arguments], [str(ROOT / "examples")]
+    try:
+        with contextlib.chdir(cwd), contextlib.redirect_stdout(io.StringIO()) as printed:
+            runpy.run_path(script, run_name="__main__")
+    finally:
+        sys.argv[:], sys.path[:] = before
+    assert conclusion(printed.getvalue())
+    return printed.getvalue()
 
 
 def conclusion(text):
@@ -105,7 +129,7 @@ def test_quickstart():
 
 
 def test_rag_topics():
-    text = run("rag_topics")
+    text = run_here("rag_topics")
     answers = re.findall(r"(\d+)% ± (\d+)% \(exact (\d+)%\)", text)
     private, stderr, exact = np.array(answers, dtype=float).T
     assert len(private) == 14  # two solutions for each of seven questions
@@ -147,7 +171,7 @@ def check_digits(text):
 
 
 def test_digits_classifier():
-    check_digits(run("digits_classifier", "--splits", "2", "--epsilon", "1", "4"))
+    check_digits(run_here("digits_classifier", "--splits", "2", "--epsilon", "1", "4"))
 
 
 @pytest.mark.slow
@@ -171,7 +195,7 @@ def check_sweep(text, rows):
 
 
 def test_epsilon_sweep(tmp_path):
-    text = run("epsilon_sweep", "--rows", "20000", "--builds", "3", cwd=tmp_path)
+    text = run_here("epsilon_sweep", "--rows", "20000", "--builds", "3", cwd=tmp_path)
     check_sweep(text, [20_000])
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
 
@@ -203,7 +227,7 @@ def test_l1_distances(tmp_path):
     ages, hours = rng.gamma(9, 4.3, size=50_000), rng.normal(40, 12, size=50_000)
     table = tmp_path / "people.txt"
     np.savetxt(table, np.clip(np.stack([ages, hours], axis=1), 0, 100), fmt="%.0f")
-    check_distances(run("l1_distances", "--file", str(table)))
+    check_distances(run_here("l1_distances", "--file", str(table)))
 
 
 @pytest.mark.slow
@@ -233,7 +257,7 @@ def check_attacker(text, trials):
 
 
 def test_adaptive_attacker():
-    check_attacker(run("adaptive_attacker", "--trials", "25", "--epsilon", "1", "64"), 25)
+    check_attacker(run_here("adaptive_attacker", "--trials", "25", "--epsilon", "1", "64"), 25)
 
 
 @pytest.mark.slow
@@ -257,7 +281,7 @@ def test_private_text_from_its_cache(tmp_path):
     """All but the encoder."""
     make_up_reviews(tmp_path, rotten_tomatoes=1_000, imdb=5_500)
     sizes = ["--private", "5000", "--test", "500", "--public", "1000", "--epsilon", "4"]
-    text = run("private_text", "--cache", str(tmp_path), *sizes)
+    text = run_here("private_text", "--cache", str(tmp_path), *sizes)
     [[epsilon, scale, private, exact]] = lines_of_numbers(text)
     assert (epsilon, 1 <= scale <= 8) == (4.0, True)
     assert private > 0.7
@@ -272,7 +296,7 @@ def test_private_text_classifier_from_its_cache(tmp_path):
     """All but the encoder."""
     make_up_reviews(tmp_path, imdb=5_500)
     sizes = ["--private", "5000", "--test", "500", "--epsilon", "1", "4"]
-    text = run("private_text_classifier", "--cache", str(tmp_path), *sizes)
+    text = run_here("private_text_classifier", "--cache", str(tmp_path), *sizes)
     accuracies = dict(lines_of_numbers(text))
     assert set(accuracies) == {1.0, 4.0}
     assert min(accuracies.values()) > 0.8

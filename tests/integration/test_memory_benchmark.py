@@ -14,6 +14,7 @@ def benchmark():
     return benchmarks.script("memory")
 
 
+@pytest.mark.slow
 def test_file_sizes_do_not_depend_on_the_number_of_rows(benchmark):
     few, many = benchmark.answers([100, 2_000])
     sizes = [name for name in few if name.endswith("file")]

@@ -80,7 +80,17 @@ def check_section(lines, folder):
         assert not (first and second) or width == next_width
 
 
-@pytest.mark.parametrize("name", list(paper_report.SECTIONS))
+# Sections that take long however small they are.
+LONG = {"useful n", "error against the truth"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in LONG))
+        for name in paper_report.SECTIONS
+    ],
+)
 def test_every_section_is_made(name, tmp_path):
     check_section(paper_report.SECTIONS[name](tmp_path, TINY), tmp_path)
 

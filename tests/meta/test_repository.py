@@ -72,7 +72,7 @@ def test_the_readme_examples_run_and_print_what_it_shows(tmp_path, monkeypatch, 
 
 
 def test_the_readme_says_what_the_demo_found():
-    """Made by `discreet demo --splits 20 --picture docs/demo.png --json`."""
+    """Made by `discreet demo --splits 20 --json`; `docs/draw_demo.py` draws it."""
     readme = " ".join((ROOT / "README.md").read_text().split())
     found = json.loads((ROOT / "docs" / "demo.json").read_text())
     [chosen] = [each for each in found["accuracies"] if each["epsilon"] == 1]
@@ -88,6 +88,19 @@ def test_the_readme_says_what_the_demo_found():
         f"reads it from exact attention in {exact['share']:.0%} of attacks, from the memory in "
         f"{attack['share']:.0%}; a guess is right in 10%."
     ) in readme
+
+
+def test_the_picture_of_the_readme_shows_what_the_demo_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import draw_demo
+
+    draw_demo.draw(tmp_path / "demo.svg")
+    drawn, kept = (path.read_text() for path in (tmp_path / "demo.svg", draw_demo.PATH))
+    number = r"-?\d+\.\d+"
+    assert re.sub(number, "", drawn) == re.sub(number, "", kept)
+    pairs = zip(re.findall(number, drawn), re.findall(number, kept), strict=True)
+    assert all(abs(float(one) - float(other)) < 0.01 for one, other in pairs)
+    assert "prefers-color-scheme:dark" in kept
 
 
 def test_the_example_of_the_paper_page_runs():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -59,11 +60,17 @@ THIRD = Look(":", "^", ORANGE)
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG or SVG, as the suffix says: whole, or not at all."""
+    """Write a figure as PNG or SVG, as the suffix says: whole, or not at all.
+
+    An SVG follows whoever looks at it into the dark, background and all.
+    """
     check_suffix(path)
-    suffix = path.suffix.lower()
     with whole_file(path) as file:
-        figure.savefig(file, format=suffix[1:], dpi=160, metadata=_no_metadata(suffix))
+        if path.suffix.lower() == ".svg":
+            file.write(b'<?xml version="1.0" encoding="utf-8"?>\n')
+            file.write(_svg(figure, transparent=False).encode())
+        else:
+            figure.savefig(file, format="png", dpi=160, metadata={"Software": None})
 
 
 def check_suffix(path: Path) -> None:
@@ -74,8 +81,15 @@ def check_suffix(path: Path) -> None:
 
 def as_svg(figure: Figure) -> str:
     """Return an SVG without background, in colours that follow the page into the dark."""
+    return _svg(figure, transparent=True)
+
+
+def _svg(figure: Figure, *, transparent: bool) -> str:
+    """Return an SVG whose colours have names, the same for the same figure."""
     file = io.StringIO()
-    figure.savefig(file, format="svg", transparent=True, metadata=_no_metadata(".svg"))
+    nobody = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with rc_context({"svg.hashsalt": "discreet"}):
+        figure.savefig(file, format="svg", transparent=transparent, metadata=nobody)
     text = file.getvalue()
     text = text[text.index("<svg") :]  # neither a prolog nor the address of a document type
     for number, day in enumerate(_AT_NIGHT):
@@ -173,11 +187,6 @@ def legend(axes: Axes, place: Place) -> None:
         edgecolor="none",
         framealpha=0.85,  # bars behind it stay to be guessed
     ).set_zorder(4)
-
-
-def _no_metadata(suffix: str) -> dict[str, None]:
-    names = ("Creator", "Date", "Format", "Type") if suffix == ".svg" else ("Software",)
-    return dict.fromkeys(names)
 
 
 def _colours() -> str:

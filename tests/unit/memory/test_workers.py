@@ -89,7 +89,6 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, groups):
 
 def test_builds_that_overlap_leave_blas_as_it_was():
     """The second begins while the first has limited it, and ends after the first is done."""
-    before = blas_threads()
     second_began, first_ended = threading.Event(), threading.Event()
 
     def begin(*_):
@@ -102,11 +101,12 @@ def test_builds_that_overlap_leave_blas_as_it_was():
 
     second = threading.Thread(target=lambda: workers.share_out([0], last, id, threads=1))
     first = threading.Thread(target=lambda: workers.share_out([0], begin, id, threads=1))
-    first.start()
-    first.join()
-    first_ended.set()
-    second.join()
-    assert blas_threads() == before
+    with threadpool_limits(2, user_api="blas"):
+        first.start()
+        first.join()
+        first_ended.set()
+        second.join()
+        assert blas_threads() == {2}
 
 
 def test_large_states_have_few_threads(monkeypatch):

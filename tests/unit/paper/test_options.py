@@ -231,7 +231,7 @@ def test_the_adaptive_form_may_begin_anywhere():
 def test_the_variance_of_attention_is_that_of_its_sums(lower):
     options = ATTENTION | {"accounting": "tight", "lower": lower}
     structures = [
-        paper.DPCrossAttention(X, V, entropy=Seeded(seed), **options) for seed in range(150)
+        paper.DPCrossAttention(X, V, entropy=Seeded(seed), **options) for seed in range(80)
     ]
     measured = [
         np.var([structure.sums(Y)[part] for structure in structures], axis=0) for part in (0, 1)
@@ -240,4 +240,4 @@ def test_the_variance_of_attention_is_that_of_its_sums(lower):
     for found, said in zip(measured, predicted, strict=True):
         assert found.shape == said.shape
         ratio = float(np.mean(found / said))
-        assert 0.85 < ratio < 1.15  # 2/3 and 3/2 would be seen
+        assert 0.8 < ratio < 1.25  # 2/3 and 3/2 would be seen
