@@ -2,7 +2,7 @@
 
 `job` has the public settings and one key; `exchange` sends the rows of a record to one place,
 sealed. Whatever runs tasks can run these (`docs/howto/shards.md` shows it with Ray and Spark);
-`dask` does it with Dask.
+`processes` does it on this machine, `dask` on a cluster of Dask.
 """
 
 from discreet.shards.job import Job
