@@ -90,6 +90,20 @@ def test_certified_kernels_hold_at_least_as_often(epsilon):
     assert np.mean(shares) >= 0.95
 
 
+@pytest.mark.parametrize(("dim", "scale"), [(8, 4.0), (4, 8.0), (2, 8.0)])
+def test_certified_kernels_say_something_at_sharp_scales(dim, scale):
+    keys = unit_rows(20_000, dim)
+    values = np.sign(keys[:, :2]) / 2
+    queries = keys[:200]
+    memory = discreet.build(keys, values, epsilon=1.0, delta=1e-6, scale=scale)
+    assert memory.kernel.kind == "minimax"
+    out, stderr = memory.attend(queries, stderr=True)
+    exact = oracle.attention(queries, keys, values, scale=scale)
+    assert np.mean(np.abs(out - exact) <= 1.96 * stderr) >= 0.95
+    # Noise, and twice what the polynomial alone could do to values of this length.
+    assert np.all(stderr < memory.noise_stderr(queries) + 2 * memory.kernel.error)
+
+
 @pytest.mark.parametrize(
     ("kind", "count", "dim", "epsilon", "scale"),
     [

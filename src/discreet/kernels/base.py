@@ -38,7 +38,7 @@ class Evidence(Enum):
     DRAWS = auto()
     """Features are random draws: blocks of them differ as they do from the truth."""
     CERTIFICATE = auto()
-    """A bound on the relative error of every weight (`Kernel.certified_error`)."""
+    """A bound on the relative error of every weight (`Kernel.certified_error`), and on rounding."""
     RESIDUAL = auto()
     """What blocks of landmarks alone know, and what none of them does (`ReadParts`)."""
 
@@ -206,8 +206,13 @@ class Kernel(RowMap):
 
     @property
     def certified_error(self) -> float:
-        """A bound on the relative error of every weight, rounding included; infinite if unknown."""
+        """A bound on the relative error of every weight before rounding; infinite if unknown."""
         return math.inf
+
+    @property
+    def rounding_error(self) -> float:
+        """By how much rounding a key's features moves a weight at the most, over ‖φ(q)‖."""
+        return math.sqrt(self.features) / 2 / self.unit
 
     @property
     def public_sample(self) -> Floats | None:

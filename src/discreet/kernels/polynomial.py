@@ -102,13 +102,8 @@ class Polynomial(Kernel):
 
     @property
     def certified_error(self) -> float:
-        """The certified error, and what rounding a key's features adds to it at the most.
-
-        Rounding moves a key's features by at most √r/2 units, so a weight by at most that times
-        ‖φ(q)‖, and no weight is below e^-t.
-        """
-        rounding = math.sqrt(self.features) / 2 / self.unit * self.bound
-        return self.error + rounding * math.exp(self.largest_logit)
+        """The error of the polynomial."""
+        return self.error
 
     @property
     def error_meaning(self) -> str:

@@ -49,7 +49,10 @@ class Reader:
     Attributes:
         layout: kernel, bounds and lattice.
         deviation: standard deviation of the noise on one entry of the state, in real units.
-        certified: what a kernel with a certified error adds to a standard error, at the most.
+        certified: E/(1 - E) for weights that are certified to be wrong by a factor of at most
+            1 ± E; infinite if nothing is.
+        rounding: what rounding moves each weight by at the most, over ‖φ(q)‖ and the largest weight
+            e^t.
         widening: Student's quantile over the normal one: few blocks know a spread only roughly.
         arrays: all that depends on the state, by name, in float64 (and whole numbers). `attend` and
             the others take them as an argument, wherever and in whatever precision a caller keeps
@@ -59,6 +62,7 @@ class Reader:
     layout: Layout
     deviation: float
     certified: float
+    rounding: float
     widening: float
     arrays: Mapping[str, NDArray[Any]]
 
@@ -71,12 +75,13 @@ class Reader:
         arrays = kernel.reading(np.asarray(real.swapaxes(1, 2)))
         deviation = math.sqrt(RoundedGaussian(sigma=released.sigma).variance) * layout.real_unit
         least, most = _mass(released, arrays, deviation)
-        edge = math.exp(kernel.largest_logit)
+        edge, error = math.exp(kernel.largest_logit), kernel.certified_error
         bounds = {"least": least[:, None, None] / edge, "most": most[:, None, None] * edge}
         return cls(
             layout,
             deviation,
-            certified=_certified(layout),
+            certified=error / (1 - error) if error < 1 else math.inf,
+            rounding=kernel.rounding_error / edge,
             widening=float(special.stdtrit(max(kernel.blocks - 1, 1), 0.975)) / WITHIN,
             arrays={**arrays, **bounds},
         )
@@ -116,8 +121,7 @@ class Reader:
             case Evidence.DRAWS:
                 inside, error = self._by_draws(clipped, squared, arrays)
             case Evidence.CERTIFICATE:
-                inside, noise = self._with_noise(clipped, squared, arrays)
-                error = noise + self.certified
+                inside, error = self._by_certificate(clipped, squared, arrays)
             case Evidence.RESIDUAL:
                 inside, error = self._by_residual(clipped, squared, arrays)
         # No number of exact attention is longer than values are.
@@ -159,6 +163,23 @@ class Reader:
         beyond = self._jackknife(blocks) - known
         kernel = xp.maximum(beyond, xp.zeros_like(beyond)) * self.widening**2
         return inside, xp.sqrt(known + kernel) * norm
+
+    def _by_certificate(
+        self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
+    ) -> tuple[Array, Array]:
+        """Return answers, and errors of which 1.96 hold the noise and all that a kernel can do.
+
+        Weights that are wrong by a factor of at most 1 ± E, and by at most ρ besides, move an
+        average of numbers within ±value_norm by at most value_norm times
+        (1 + nρ/D)·E/(1 - E) + 2nρ/D, for n rows and the denominator D (`docs/errors.md`).
+        """
+        kernel, norm = self.kernel, self.layout.value_norm
+        inside, den = self._quotients(kernel.read(clipped, arrays), squared, arrays)
+        noise = self._noise_of(inside, den, clipped, squared, arrays)
+        # As many rows as there may be: `most` has e^t in it.
+        lengths = kernel.query_norms(clipped, squared, arrays) / self._factor(squared)
+        rounded = self.rounding * arrays["most"] * lengths / den
+        return inside, noise + norm / WITHIN * (self.certified * (1 + rounded) + 2 * rounded)
 
     def _by_residual(
         self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
@@ -271,16 +292,6 @@ class Reader:
         """Return what `Kernel.read` leaves out: e^(s·exponent) for squared lengths s."""
         exponent = self.kernel.query_exponent
         return namespace(squared).exp(squared * exponent) if exponent else 1.0
-
-
-def _certified(layout: Layout) -> float:
-    """Return what a certified kernel adds: 1.96 standard errors hold it and the noise.
-
-    Weights that are wrong by a factor of at most 1 ± E move an average of numbers within
-    ±value_norm by at most value_norm·E/(1 - E).
-    """
-    error = layout.kernel.certified_error
-    return layout.value_norm * error / (1 - error) / WITHIN if error < 1 else math.inf
 
 
 def _mass(

@@ -1,0 +1,45 @@
+"""Without noise, no answer is further from exact attention than a certified kernel says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet.kernels import Minimax, Taylor
+from discreet.memory import oracle
+from discreet.testing import Silent
+
+
+def rows(seed, count, dim, away):
+    """Unit vectors; some of them opposite to the first axis, along which queries ask."""
+    rng = np.random.default_rng(seed)
+    keys = rng.normal(size=(count, dim))
+    opposite = rng.random(count) < away
+    keys[opposite] = 0.3 * keys[opposite] - 2 * np.eye(1, dim)
+    return keys / np.linalg.norm(keys, axis=1, keepdims=True)
+
+
+@pytest.mark.filterwarnings("ignore:epsilon=500 protects nobody")  # so that noise hides nothing
+@pytest.mark.parametrize("kind", [Minimax, Taylor])
+@given(
+    seed=st.integers(0, 2**32),
+    dim=st.integers(1, 4),
+    scale=st.floats(0.5, 6.0),
+    degree=st.integers(4, 9),
+    away=st.sampled_from([0.0, 0.9, 1.0]),
+    length=st.floats(0.0, 1.0),
+)
+@settings(max_examples=25)
+def test_no_answer_is_further_off_than_the_certificate(  # noqa: PLR0917
+    kind, seed, dim, scale, degree, away, length
+):
+    keys = rows(seed, 60, dim, away)
+    values = np.sign(np.random.default_rng(seed).normal(size=(60, 2))) / np.sqrt(2)
+    queries = length * np.concatenate([np.eye(1, dim), -np.eye(1, dim), keys[:3]])
+    kernel = kind(dim, degree=degree, scale=scale, key_norm=1.0, query_norm=1.0)
+    options = {"epsilon": 500.0, "delta": 1e-6, "neighbours": "replace", "entropy": Silent()}
+    memory = discreet.build(keys, values, kernel=kernel, **options)
+    answers, stderr = memory.attend(queries, stderr=True)
+    exact = oracle.attention(queries, keys, values, scale=scale)
+    assert np.all(np.abs(answers - exact) <= 1.96 * stderr + 1e-4)
