@@ -1,5 +1,7 @@
 """Without noise, no answer is further from exact attention than a certified kernel says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.kernels import Minimax, Taylor
 from discreet.memory import oracle
+from discreet.memory.reader import Reader
 from discreet.testing import Silent
 
 
@@ -20,7 +23,15 @@ def rows(seed, count, dim, away):
     return keys / np.linalg.norm(keys, axis=1, keepdims=True)
 
 
-@pytest.mark.filterwarnings("ignore:epsilon=500 protects nobody")  # so that noise hides nothing
+def without_noise(keys, values, queries, kernel):
+    """Return answers, and 1.96 of the errors that are left of them without noise."""
+    options = {"epsilon": 1.0, "delta": 1e-6, "neighbours": "replace", "entropy": Silent()}
+    memory = discreet.build(keys, values, kernel=kernel, **options)
+    reader = replace(Reader.of(memory.released), deviation=0.0)
+    answers, stderr = reader.answers_with_stderr(queries[None], reader.arrays)
+    return answers[0], 1.96 * stderr[0]
+
+
 @pytest.mark.parametrize("kind", [Minimax, Taylor])
 @given(
     seed=st.integers(0, 2**32),
@@ -38,8 +49,20 @@ def test_no_answer_is_further_off_than_the_certificate(  # noqa: PLR0917
     values = np.sign(np.random.default_rng(seed).normal(size=(60, 2))) / np.sqrt(2)
     queries = length * np.concatenate([np.eye(1, dim), -np.eye(1, dim), keys[:3]])
     kernel = kind(dim, degree=degree, scale=scale, key_norm=1.0, query_norm=1.0)
-    options = {"epsilon": 500.0, "delta": 1e-6, "neighbours": "replace", "entropy": Silent()}
-    memory = discreet.build(keys, values, kernel=kernel, **options)
-    answers, stderr = memory.attend(queries, stderr=True)
+    answers, margin = without_noise(keys, values, queries, kernel)
     exact = oracle.attention(queries, keys, values, scale=scale)
-    assert np.all(np.abs(answers - exact) <= 1.96 * stderr + 1e-4)
+    assert np.all(np.abs(answers - exact) <= margin + 1e-4)
+
+
+def test_rounding_counts_where_all_rows_are_far_from_the_query():
+    """Weights are e^-6 there: what rounding does to them is more than the polynomial's error."""
+    keys, query = rows(1, 60, 3, 1.0), np.eye(1, 3)
+    values = np.sign(np.random.default_rng(1).normal(size=(60, 2))) / np.sqrt(2)
+    kernel = Minimax(3, degree=14, scale=6.0, key_norm=1.0, query_norm=1.0)
+    answers, margin = without_noise(keys, values, query, kernel)
+    error = np.max(np.abs(answers - oracle.attention(query, keys, values, scale=6.0)))
+    assert error > 100 * kernel.error
+    assert error <= np.min(margin)
+    near, close = without_noise(-keys, values, query, kernel)
+    assert np.max(close) < 0.01
+    assert np.all(np.abs(near - oracle.attention(query, -keys, values, scale=6.0)) <= close)
