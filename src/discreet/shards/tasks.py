@@ -84,7 +84,10 @@ def scatter_to_files(job: Job, table: Rows, paths: Sequence[str]) -> None:
     """Put the rows of one shard, divided by record and sealed, into one file for each part."""
     pieces = scatter(job, table, None, table.name, len(paths))
     for path, piece in zip(paths, pieces, strict=True):
-        Path(path).write_bytes(piece)
+        try:
+            Path(path).write_bytes(piece)
+        except OSError as error:  # of a full disk, which says not where
+            raise OSError(error.errno, error.strerror, path) from None
 
 
 def gather_from_files(

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet.memory import Partial, Table
-from discreet.shards import Job, processes
+from discreet.shards import Job, processes, tasks
 from discreet.shards.crew import Crew
 from discreet.tables import Rows
 from discreet.testing import Silent
@@ -150,6 +150,14 @@ def test_nothing_that_lies_on_a_disk_meanwhile_can_be_read(tmp_path, groups, cap
     needles = [PLANTED.tobytes(), PLANTED.astype(np.float32).tobytes(), key, b"person 7"]
     needles += [repr(float(PLANTED[0])).encode(), *exact_sums(keys)]
     assert [needle for needle in needles if needle in written] == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")
+def test_a_full_disk_is_named(data):
+    [file, *_] = Rows(data, **COLUMNS, groups="person").parts()
+    by_record = Job(key_dim=4, value_dim=2, by_record=True, **PLAIN)
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        tasks.scatter_to_files(by_record, file, ["/dev/full"])
 
 
 def exact_sums(keys):
