@@ -2,6 +2,7 @@
 
 import copy
 import json
+import sys
 
 import estimators_data
 import estimators_packages
@@ -143,7 +144,9 @@ def test_a_hint_has_two_digits():
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_known_ranges_hold_all_numbers(kind):
+def test_known_ranges_hold_all_numbers(kind, monkeypatch):
+    # Unit vectors of texts have no ranges, and to embed them takes a quarter of an hour.
+    monkeypatch.setattr(estimators_data, "example", sys.exit)
     for case in CASES:
         if case.kind is kind and case.load.__module__ == "estimators_data":
             try:
