@@ -211,8 +211,13 @@ class Kernel(RowMap):
 
     @property
     def rounding_error(self) -> float:
-        """By how much rounding a key's features moves a weight at the most, over ‖φ(q)‖."""
-        return math.sqrt(self.features) / 2 / self.unit
+        """A bound on how far rounding moves a weight, over ‖φ(q)‖; infinite if unknown."""
+        return math.inf
+
+    @property
+    def weight_at_origin(self) -> float:
+        """The weight that the query at the origin gives to every key; of draws, on average."""
+        return 1.0
 
     @property
     def public_sample(self) -> Floats | None:

@@ -106,6 +106,16 @@ class Polynomial(Kernel):
         return self.error
 
     @property
+    def rounding_error(self) -> float:
+        """Rounding moves r features by at most half a unit each, so by √r/2 units together."""
+        return math.sqrt(self.features) / 2 / self.unit
+
+    @property
+    def weight_at_origin(self) -> float:
+        """p(0), which is near one and not one."""
+        return self.coefficients[0]
+
+    @property
     def error_meaning(self) -> str:
         """A certified relative error."""
         return "certified relative error of every weight exp(scale * <q, k>)"

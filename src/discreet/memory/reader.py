@@ -177,8 +177,9 @@ class Reader:
         inside, den = self._quotients(kernel.read(clipped, arrays), squared, arrays)
         noise = self._noise_of(inside, den, clipped, squared, arrays)
         # As many rows as there may be: `most` has e^t in it.
-        lengths = kernel.query_norms(clipped, squared, arrays) / self._factor(squared)
-        rounded = self.rounding * arrays["most"] * lengths / den
+        rounded = (
+            self.rounding * arrays["most"] * kernel.query_norms(clipped, squared, arrays) / den
+        )
         return inside, noise + norm / WITHIN * (self.certified * (1 + rounded) + 2 * rounded)
 
     def _by_residual(
@@ -307,4 +308,5 @@ def _mass(
     length = np.zeros((layout.head_count, 1, 1))
     noise = np.broadcast_to(kernel.query_norms(origin, length, arrays), length.shape)[:, 0, 0]
     margin = _CERTAIN * noise * deviation / layout.real_tau
-    return np.maximum(estimate - margin, 1.0), np.maximum(estimate + margin, 1.0)
+    rows, margin = estimate / kernel.weight_at_origin, margin / kernel.weight_at_origin
+    return np.maximum(rows - margin, 1.0), np.maximum(rows + margin, 1.0)

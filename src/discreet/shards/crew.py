@@ -7,8 +7,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import wait
-from typing import IO, Any, Self
+from typing import Any, BinaryIO, Self, cast
 
 from discreet.errors import DiscreetError
 from discreet.memory.layout import Layout
@@ -20,7 +21,6 @@ Task = tuple[Callable[..., Any], tuple[Any, ...]]
 
 # A task that ended so many workers ends the build.
 _MOST_DEATHS = 4
-
 TOO_DEADLY = (
     "Expected workers that stay alive, and one task has ended several of them. Is there enough "
     "memory?"
@@ -42,90 +42,103 @@ class Crew:
 
     def __init__(self, count: int) -> None:
         self._briefing = b""
-        self._workers = [_start() for _ in range(count)]
+        self._workers = [_Worker.start() for _ in range(count)]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _end(self._workers)
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
 
     def brief(self, state: tuple[JobSecret, Settings[Layout]]) -> None:
         """Tell all workers, and those that take their place, what a copy of the job needs."""
         self._briefing = pickle.dumps(state)
-        for place in range(len(self._workers)):
-            self._tell(place, self._briefing)
+        for worker in self._workers:
+            worker.tell(self._briefing)
 
     def results(self, tasks: Sequence[Task]) -> Iterator[Any]:
         """Yield what tasks return, in any order; raise what one of them raises.
 
-        A worker that dies is replaced, and its task done again.
+        A worker that dies is replaced, and its task done again. Results that nobody waits for any
+        more end the crew: they would be taken for those of other tasks.
         """
+        if not self._workers:
+            raise DiscreetError("Expected workers: they have been sent home.")
         waiting = deque((task, 0) for task in tasks)  # and how many workers it has ended
         busy: dict[int, tuple[Task, int]] = {}
-        while waiting or busy:
-            for place in range(len(self._workers)):
-                if waiting and place not in busy:
-                    busy[place] = waiting.popleft()
-                    self._tell(place, pickle.dumps(busy[place][0]))
-            for place in self._answering(busy):
-                task, deaths = busy.pop(place)
-                try:
-                    outcome = pickle.load(_stream(self._workers[place].stdout))  # noqa: S301 (ours)
-                except (EOFError, pickle.UnpicklingError):  # it is dead
-                    if deaths + 1 == _MOST_DEATHS:
-                        raise DiscreetError(TOO_DEADLY) from None
-                    self._replace(place)
-                    waiting.appendleft((task, deaths + 1))
-                    continue
-                if isinstance(outcome, Exception):
-                    raise outcome
-                yield outcome
+        try:
+            while waiting or busy:
+                for place, worker in enumerate(self._workers):
+                    if waiting and place not in busy:
+                        busy[place] = waiting.popleft()
+                        worker.tell(pickle.dumps(busy[place][0]))
+                for place in self._answering(busy):
+                    task, deaths = busy.pop(place)
+                    try:
+                        outcome = pickle.load(self._workers[place].results)  # noqa: S301 (ours)
+                    except (EOFError, pickle.UnpicklingError):  # it is dead
+                        if deaths + 1 == _MOST_DEATHS:
+                            raise DiscreetError(TOO_DEADLY) from None
+                        self._replace(place)
+                        waiting.appendleft((task, deaths + 1))
+                        continue
+                    if isinstance(outcome, Exception):
+                        raise outcome
+                    yield outcome
+        finally:
+            if busy:
+                self.__exit__()
 
     def _answering(self, busy: Iterable[int]) -> list[int]:
         """Return the places of workers that are done, or dead; wait for the first."""
-        places = {_stream(self._workers[place].stdout).fileno(): place for place in busy}
+        places = {self._workers[place].results.fileno(): place for place in busy}
         return [places[ready] for ready in wait(list(places)) if isinstance(ready, int)]
 
     def _replace(self, place: int) -> None:
-        _end([self._workers[place]])
-        self._workers[place] = _start()
-        self._tell(place, self._briefing)
+        self._workers[place].end()
+        self._workers[place] = _Worker.start()
+        self._workers[place].tell(self._briefing)
 
-    def _tell(self, place: int, message: bytes) -> None:
-        """Send something to a worker. If it is dead, whoever waits for its answer will see."""
-        stream = _stream(self._workers[place].stdin)
+
+@dataclass(frozen=True, eq=False)
+class _Worker:
+    """A process, what it is told on, and what it answers on: a pipe that nothing is printed to."""
+
+    process: "subprocess.Popen[bytes]"
+    orders: BinaryIO
+    results: BinaryIO
+
+    @classmethod
+    def start(cls) -> "_Worker":
+        """Start a worker that can import what this process can."""
+        warnings = [f"-W{option}" for option in sys.warnoptions]
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        ours, theirs = os.pipe()
+        try:
+            process = subprocess.Popen(  # noqa: S603 (Python itself)
+                [sys.executable, "-P", *warnings, "-m", "discreet.shards.worker", str(theirs)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs],
+                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": paths},
+                start_new_session=True,
+            )
+        finally:
+            os.close(theirs)
+        return cls(process, cast("BinaryIO", process.stdin), os.fdopen(ours, "rb"))
+
+    def tell(self, message: bytes) -> None:
+        """Send something. If the process is dead, whoever waits for its answer will see."""
         with suppress(BrokenPipeError):
-            stream.write(message)
-            stream.flush()
+            self.orders.write(message)
+            self.orders.flush()
 
-
-def _start() -> "subprocess.Popen[bytes]":
-    """Start a worker that can import what this process can, and nothing from where it stands."""
-    warnings = [f"-W{option}" for option in sys.warnoptions]
-    paths = os.pathsep.join(filter(None, sys.path))
-    return subprocess.Popen(  # noqa: S603 (Python itself)
-        [sys.executable, "-P", *warnings, "-m", "discreet.shards.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, **_ONE_THREAD, "PYTHONPATH": paths},
-        start_new_session=True,
-    )
-
-
-def _end(workers: Sequence["subprocess.Popen[bytes]"]) -> None:
-    """Kill workers, and wait until they are gone."""
-    for worker in workers:
-        worker.kill()
-    for worker in workers:
+    def end(self) -> None:
+        """Kill the process, and wait until it is gone."""
+        self.process.kill()
         with suppress(BrokenPipeError):  # of what it was told and has not read
-            _stream(worker.stdin).close()
-        _stream(worker.stdout).close()
-        worker.wait()
-
-
-def _stream(stream: IO[bytes] | None) -> IO[bytes]:
-    """Return a stream of a worker, all of which have one."""
-    if stream is None:
-        raise DiscreetError("Expected a worker to be told of its tasks.")
-    return stream
+            self.orders.close()
+        self.results.close()
+        self.process.wait()

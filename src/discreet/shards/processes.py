@@ -31,6 +31,10 @@ MERGED_AT_ONCE = 8
 # Rows of one part of a shuffle take about so many bytes.
 _PART_BYTES = 2**26
 
+# Parts, where nobody says how many rows there are: a piece of each shard for each part takes room
+# however few rows it has.
+_MOST_PARTS = 128
+
 
 @shows_options()
 def build(
@@ -67,7 +71,8 @@ def build(
         **options: as for `discreet.build`.
     """
     count = worker_count(workers)
-    with Crew(count) as crew:
+    # The folder is entered first, and so removed last, when no worker writes into it any more.
+    with _temporary_folder() as folder, Crew(count) as crew:
         rows = files_of(source, keys=keys, values=values, groups=groups)
         job = Job(
             key_dim=rows.key_dim,
@@ -86,7 +91,7 @@ def build(
             steps += parts
         with progress_bar("adding up rows", rows=steps, show=progress) as advance:
             sums = (
-                _by_record(crew, job, files, parts, advance)
+                _by_record(crew, job, _pieces(files, parts, Path(folder)), advance)
                 if rows.by_record
                 else _by_row(crew, job, files, advance)
             )
@@ -115,7 +120,8 @@ def part_count(job: Job, *, shards: int, workers: int) -> int:
     """Return into how many parts records are divided: from public numbers only."""
     hint, layout = job.settings.rows_hint, job.settings.layouts[0]
     width = 8 * layout.head_count * (layout.kernel.dim + layout.value_width)
-    enough = shards if hint is None else math.ceil(hint * width / _PART_BYTES)
+    unknown = min(shards, _MOST_PARTS)
+    enough = unknown if hint is None else math.ceil(hint * width / _PART_BYTES)
     return max(enough, 2 * workers)
 
 
@@ -125,24 +131,31 @@ def _by_row(crew: Crew, job: Job, files: Sequence[Rows], advance: Advance) -> by
     return _merged(job, crew.results(work), advance)
 
 
-def _by_record(crew: Crew, job: Job, files: Sequence[Rows], parts: int, advance: Advance) -> bytes:
-    """Return the sealed sums over all records, of so many parts."""
-    names = [file.name for file in files]
-    with tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True) as folder:
-        pieces = [
-            [str(Path(folder, f"{place}-{part}")) for part in range(parts)]
-            for place in range(len(files))
-        ]
-        divided = [
-            (tasks.scatter_to_files, (file, into)) for file, into in zip(files, pieces, strict=True)
-        ]
-        for _ in crew.results(divided):
-            advance(1)
-        work = [
-            (tasks.gather_from_files, (some, part, parts, names))
-            for part, some in enumerate(zip(*pieces, strict=True))
-        ]
-        return _merged(job, crew.results(work), advance)
+def _by_record(
+    crew: Crew, job: Job, pieces: Sequence[tuple[Rows, list[str]]], advance: Advance
+) -> bytes:
+    """Return the sealed sums over all records, by way of files for each part of each shard."""
+    for _ in crew.results([(tasks.scatter_to_files, each) for each in pieces]):
+        advance(1)
+    names = [file.name for file, _ in pieces]
+    by_part = list(zip(*(paths for _, paths in pieces), strict=True))
+    work = [
+        (tasks.gather_from_files, (paths, part, len(by_part), names))
+        for part, paths in enumerate(by_part)
+    ]
+    return _merged(job, crew.results(work), advance)
+
+
+def _pieces(files: Sequence[Rows], parts: int, folder: Path) -> list[tuple[Rows, list[str]]]:
+    """Return where the rows of each file go, by part."""
+    return [
+        (file, [str(folder / f"{place}-{part}") for part in range(parts)])
+        for place, file in enumerate(files)
+    ]
+
+
+def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True)
 
 
 def _merged(job: Job, sums: Iterable[bytes], advance: Advance) -> bytes:

@@ -1,7 +1,8 @@
 """A worker process: reads tasks, does one after the other, and writes what they return.
 
 `Crew` starts it and tells it all it needs on its standard input, the key of the job, too: nothing
-of that is on a command line, in the environment or in a file.
+of that is on a command line, in the environment or in a file. Results go to a pipe of their own,
+whose number is the one argument.
 """
 
 import os
@@ -17,8 +18,7 @@ from discreet.shards.tasks import guarded
 
 def main() -> None:
     """Do tasks until there are no more, or whoever gave them is gone."""
-    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as results:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed is no result
+    with os.fdopen(int(sys.argv[1]), "wb") as results:
         told: SimpleQueue[Any] = SimpleQueue()
         threading.Thread(target=_listen, args=(sys.stdin.buffer, told), daemon=True).start()
         job = Job.copy_of(*told.get())

@@ -100,12 +100,27 @@ def test_tasks_come_back_whatever_is_printed_on_the_way(crew):
     assert found == [((4, 2), number) for number in range(20)]
 
 
-def test_all_workers_work_with_one_thread_each(crew):
+def test_all_workers_work(crew):
     seen = set(crew.results([(worker_tasks.name_of_process, ())] * 4))
     assert len(seen) == 2
     assert os.getpid() not in seen
-    [environment] = crew.results([(worker_tasks.environment, ())])
+
+
+def test_a_worker_has_one_thread_whatever_is_asked_of_others(job, monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    with Crew(1) as own:
+        own.brief(job.__getstate__())
+        [environment] = own.results([(worker_tasks.environment, ())])
     assert environment["OPENBLAS_NUM_THREADS"] == "1"
+
+
+def test_results_that_nobody_waits_for_end_the_crew(job):
+    with Crew(2) as own:
+        own.brief(job.__getstate__())
+        with pytest.raises(discreet.DiscreetError, match="ValueError"):
+            list(own.results([(worker_tasks.fail, ()), (worker_tasks.name_of_process, ())]))
+        with pytest.raises(discreet.DiscreetError, match="sent home"):
+            list(own.results([(worker_tasks.answer, (1,))]))
 
 
 def test_what_a_task_raises_says_no_more_than_others_may_know(crew):
@@ -174,7 +189,7 @@ def test_the_key_is_in_no_command_line_and_in_no_environment(crew, job):
     for form in (secret.key.hex(), repr(secret.key), str(list(secret.key))):
         assert form not in repr(environment)
     for worker in crew._workers:
-        assert secret.key not in b" ".join(os.fsencode(each) for each in worker.args)
+        assert secret.key not in b" ".join(os.fsencode(each) for each in worker.process.args)
 
 
 SCRIPT = """
@@ -209,7 +224,7 @@ import time
 from discreet.shards.crew import Crew
 
 with Crew(2) as crew:
-    print(*[worker.pid for worker in crew._workers], flush=True)
+    print(*[worker.process.pid for worker in crew._workers], flush=True)
     time.sleep(600)
 """
 
