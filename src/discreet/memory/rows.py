@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._arrays import float64, is_torch, plain_numbers
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.memory.row_layout import RowLayout
@@ -31,7 +32,7 @@ class Table:
     values: Array
 
     def __post_init__(self) -> None:
-        keys, values = _array("keys", self.keys), _array("values", self.values)
+        keys, values = plain_numbers("keys", self.keys), plain_numbers("values", self.values)
         if keys.ndim < 2 or values.ndim < 2 or keys.shape[:-2] != values.shape[:-2]:
             raise InvalidInput(
                 "Expected keys of shape (*heads, n, d) and values of shape (*heads, n, d_v), got "
@@ -145,7 +146,7 @@ def names_of(groups: object) -> NDArray[Any] | list[Any]:
 def _fixed(groups: Any) -> NDArray[Any] | list[Any]:  # noqa: ANN401
     """Return an array of numbers or fixed texts; an array of Python's objects, as a list."""
     try:
-        array = np.array(groups.detach().cpu().numpy() if _is_torch(groups) else groups)
+        array = np.array(groups.detach().cpu().numpy() if is_torch(groups) else groups)
     except (TypeError, ValueError, RuntimeError):  # a type that numpy does not know
         array = np.empty((), dtype=object)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iuUSO"):
@@ -163,31 +164,10 @@ def _without_rows(array: Array) -> str:
     return f"({', '.join(sizes)})"
 
 
-def _array(name: str, values: object) -> Array:
-    """Return an array whose rows can be sliced: torch tensors stay, everything else is numpy's."""
-    if _is_torch(values) and not values.is_complex():  # type: ignore[attr-defined]
-        return values
-    try:
-        array = np.asanyarray(values)  # a memory map stays one
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "iufb" or isinstance(array, np.ma.MaskedArray):
-        # `from None`: the original message may quote a value.
-        raise InvalidInput(f"Expected {name} to be an array of real numbers.") from None
-    return array
-
-
-def _is_torch(values: object) -> bool:
-    return type(values).__module__.split(".")[0] == "torch" and hasattr(values, "detach")
-
-
 def _rows(name: str, array: Array, index: Index) -> Floats:
     part = array[..., index, :]
-    if _is_torch(part):
-        part = part.detach().cpu().double().numpy()
-    with np.errstate(all="ignore"):  # what a conversion says about values is nobody's business
-        # Copied before it is looked at: bounds hold for what was checked.
-        rows = np.array(part, dtype=np.float64, order="C", copy=True).reshape(-1, part.shape[-1])
+    # Copied before it is looked at: bounds hold for what was checked.
+    rows = float64(part).reshape(-1, part.shape[-1])
     if not np.all(np.isfinite(rows)):
         raise InvalidInput(f"Expected {name} to have no NaN and no infinity.")
     return rows

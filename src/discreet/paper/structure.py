@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
+from discreet._arrays import float64, plain_numbers
 from discreet._card import Card
 from discreet._typing import Floats
 from discreet._warn import warn
@@ -299,15 +300,7 @@ def check_rows(arrays: dict[str, Floats]) -> None:
 
 def finite(name: str, values: ArrayLike, *, shape: tuple[int | None, ...]) -> Floats:
     """Return `values` as float64 if they have the shape (None: any length) and are all finite."""
-    try:
-        array = np.asarray(values)
-        real = array.dtype.kind in "iufb"
-        array = array.astype(np.float64) if real else np.empty(0)
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        real = False
-    if not real:
-        # `from None`: the original message may quote a value.
-        raise InvalidInput(f"Expected {name} to be an array of real numbers.") from None
+    array = float64(plain_numbers(name, values))
     fits = array.ndim == len(shape) and all(
         want is None or have == want for have, want in zip(array.shape, shape, strict=True)
     )

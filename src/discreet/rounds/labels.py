@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from discreet._arrays import PLAIN, element_types, has_mask, is_number
 from discreet._typing import Array, Integers
 from discreet.errors import InvalidInput
 
@@ -57,6 +58,36 @@ class Labels:
         if -1 in places:
             raise InvalidInput("Expected every label to be one of classes.")
         return np.asarray(places, dtype=np.int64)[inverse]
+
+
+def of_one_kind(labels: object) -> Array:
+    """Return labels as an array, if all of them are numbers, or all of them texts.
+
+    One text among numbers would make texts of all, and one date in a finer unit would change what
+    all others are called: dates are refused, and so is a mixture. No label is in the message.
+    """
+    try:
+        given = np.asarray(None if has_mask(labels) else labels)
+        sound = given.dtype.kind in PLAIN or _are_alike(labels, given)
+    except Exception:  # noqa: BLE001 (objects that may say anything)
+        sound = False
+    if not sound:
+        raise InvalidInput(
+            "Expected labels of shape (n,), one for each row, all of one kind: numbers, or texts. "
+            "No dates, no mask, and none missing."
+        ) from None
+    return given
+
+
+def _are_alike(labels: object, given: Array) -> bool:
+    """Whether labels that are no array of numbers are all texts, or all numbers."""
+    if given.dtype.kind in "US" and hasattr(labels, "dtype"):
+        return True
+    found = element_types(labels if given.dtype.kind in "US" else given)
+    if given.dtype.kind not in "USO":
+        return False
+    alike = any(all(issubclass(each, kind) for each in found) for kind in (str, bytes))
+    return alike or all(map(is_number, found))
 
 
 def _sorted(labels: Array) -> tuple[Array, Integers]:

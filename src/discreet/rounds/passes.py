@@ -7,11 +7,12 @@ from typing import NoReturn
 
 import numpy as np
 
+from discreet._arrays import plain_numbers
 from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.kernels import RowMap
 from discreet.memory.rows import Table, names_of
-from discreet.rounds.labels import Labels
+from discreet.rounds.labels import Labels, of_one_kind
 from discreet.rounds.remembered import Remembered, bytes_of
 
 # A table of keys and places of labels, and the record of each row.
@@ -169,21 +170,13 @@ def _chunk(parts: object, classes: Labels) -> Chunk:
 
 def _table(keys: Array, labels: Array, classes: Labels) -> Table:
     """Return keys with the place of each row's label among the classes."""
-    try:
-        given = np.asarray(labels)
-    except Exception:  # noqa: BLE001 (objects that may say anything)
-        given = np.empty(())
-    if given.ndim != 1 or isinstance(labels, np.ma.MaskedArray):
-        # `from None`: the original message may show more than that.
-        raise InvalidInput(
-            "Expected labels of shape (n,), one for each row, without a mask."
-        ) from None
+    given = of_one_kind(labels)
+    if given.ndim != 1:
+        raise InvalidInput("Expected labels of shape (n,), one for each row.")
     places = classes.places(given)[:, None]
-    if hasattr(keys, "shape") and len(keys.shape) != 2:
+    keys = plain_numbers("keys", keys)
+    if len(keys.shape) != 2:
         raise InvalidInput("Expected keys of shape (n, d): a classifier has no heads.")
-    if np.ndim(keys) == 2 and len(keys) != len(places):
+    if len(keys) != len(places):
         raise InvalidInput("Expected as many labels as there are rows of keys.")
-    table = Table(keys, places)
-    if table.heads:
-        raise InvalidInput("Expected keys of shape (n, d): a classifier has no heads.")
-    return table
+    return Table(keys, places)

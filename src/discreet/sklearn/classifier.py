@@ -10,7 +10,7 @@ from discreet._typing import Array, Floats
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
 from discreet.regression import QueryMap
-from discreet.sklearn import readers
+from discreet.sklearn import kinds, readers
 from discreet.sklearn.columns import ROOT_FOR_CLASSES, ROOT_FOR_PICTURES, Columns
 from discreet.sklearn.estimator import PrivateEstimator
 from discreet.sklearn.leaks import Leak
@@ -97,6 +97,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         self.public_rows = public_rows
         self.group_rows = group_rows
         self.entropy = entropy
+
+    def _checked_targets(self, y: Array) -> Array:
+        return kinds.check_labels(y)
 
     def _targets_of(self, y: Array, leaks: list[Leak]) -> Labels:
         if self.classes is not None:

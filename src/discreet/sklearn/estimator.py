@@ -16,7 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.noise import Entropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
 from discreet.regression import QueryMap
-from discreet.sklearn import page, pickles, readers
+from discreet.sklearn import kinds, page, pickles, readers
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.leaks import Leak, one_digit, warn_of
 from discreet.sklearn.ranges import Ranges
@@ -28,16 +28,12 @@ _PRECISIONS = (np.float64, np.float32)
 
 _FILL = "Fill it with a public constant; an imputer that learns from rows gives them away."
 
-# Messages of scikit-learn that quote numbers, and what is said in their place.
-_QUOTING = {
-    "could not convert": "Expected X, and targets of regression, to be numbers.",
-    "Complex data not supported": "Complex data not supported: expected X to be real numbers.",
-}
-
 _TAKEN = "taken from the data"
 _NO_WEIGHTS = (
-    "Expected no sample_weight: a weight would change how much one row can move what is released, "
-    "and the guarantee fixes that. Repeat rows, or give groups= if several are one person's."
+    "Expected no sample_weight: every row counts once, and the guarantee fixes how much one row "
+    "can move what is released. Leave it out. Do not repeat rows instead: a person whose row is "
+    "there twenty times is protected twenty times less, unless groups= says whose rows they are, "
+    "and then all of them together count as group_rows."
 )
 
 
@@ -98,6 +94,16 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         has to be taken from the rows.
         """
         _refuse(unsupported)
+        before = dict(vars(self))
+        try:
+            return self._fit(X, y, groups)
+        except BaseException:
+            # A fit that came before stays whole: its release was paid for.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Array, y: Array, groups: Array) -> Self:
         readers.check(self.reader, self.features, self._readers)
         rows, given = self._checked(X, y)
         leaks: list[Leak] = []
@@ -112,21 +118,29 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         self._keep(targets)
         return self
 
+    @abc.abstractmethod
+    def _checked_targets(self, y: Array) -> Array:
+        """Return targets as an array, if all of them are of a kind that can be taken."""
+
     def _checked(self, X: Array, y: Array) -> tuple[Floats, Array]:
         """Return rows and targets as arrays. Messages may name shapes and columns, no numbers."""
-        if isinstance(y, np.ma.MaskedArray):
-            raise InvalidInput("Expected targets without a mask.")
+        rows, targets = kinds.check_rows(X), None if y is None else self._checked_targets(y)
+        if targets is not None and len(targets) != len(rows):
+            raise InvalidInput("Expected as many targets as there are rows of X.")
+        checks = {"dtype": _PRECISIONS, **self._target_checks}
+        numbers, values = self._validated(rows, y=targets, **checks)
+        return numbers, values
+
+    def _validated(self, X: Array, **checks: Any) -> Array:  # noqa: ANN401
+        """Return what scikit-learn makes of numbers, in words that advise no imputer."""
         try:
-            rows, targets = validate_data(self, X, y, dtype=_PRECISIONS, **self._target_checks)
+            return validate_data(self, X, **checks)
+        except OverflowError:
+            raise InvalidInput("Expected numbers within the range of float64.") from None
         except ValueError as error:
-            said = str(error)
-            for quoting, plain in _QUOTING.items():
-                if quoting in said:
-                    raise InvalidInput(plain) from None
-            if "contains NaN" in said:  # and goes on to advise an imputer, which would learn
-                raise InvalidInput(f"{said.splitlines()[0]} {_FILL}") from None
-            raise
-        return rows, targets
+            said, *_ = str(error).splitlines()  # then, of NaN, it advises an imputer: that learns
+            fill = f" {_FILL}" if "contains NaN" in said else ""
+            raise InvalidInput(f"{said}{fill}") from None
 
     def _columns_of(self, rows: Floats, leaks: list[Leak]) -> Columns | Embeddings:
         if self.norm is not None and self.bounds is not None:
@@ -212,7 +226,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     def _queries(self, X: Array) -> Array:
         """Return what is asked about, as keys (m, d)."""
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=_PRECISIONS)
+        rows = self._validated(kinds.check_rows(X), reset=False, dtype=_PRECISIONS)
         return self._columns.keys(rows).astype(rows.dtype, copy=False)
 
     @property

@@ -26,10 +26,16 @@ class Ranges:
 
         Args:
             name: of the argument, for messages.
-            pair: (low, high), each one number or one for each column.
+            pair: (low, high), each one number or one for each column. Of two columns, lists that
+                could as well be (low, high) of the first and (low, high) of the second are refused,
+                unless low and high are arrays.
             width: the number of columns.
         """
-        low, high = (_numbers(name, side, width) for side in _two(name, pair))
+        sides = _two(name, pair)
+        low, high = (_numbers(name, side, width) for side in sides)
+        arrays = all(isinstance(side, np.ndarray) for side in sides)
+        if width == 2 and (isinstance(pair, np.ndarray) or not arrays):
+            _refuse_pairs(name, sides)
         with np.errstate(over="ignore"):
             sound = np.all(low < high) and np.all(np.isfinite(high - low))
         if not sound:
@@ -80,6 +86,20 @@ def _two(name: str, pair: Array) -> tuple[Array, Array]:
             f"Expected {name} to be a pair (low, high), each one number or one for each column."
         ) from None
     return low, high
+
+
+def _refuse_pairs(name: str, sides: tuple[Array, Array]) -> None:
+    """Raise if two lists of two numbers make ranges by rows and by columns, and not the same."""
+    numbers = np.array([np.asarray(side, dtype=np.float64) for side in sides if np.ndim(side)])
+    if numbers.shape != (2, 2):
+        return
+    both = np.all(numbers[0] < numbers[1]) and np.all(numbers[:, 0] < numbers[:, 1])
+    if both and numbers[0, 1] != numbers[1, 0]:
+        raise InvalidInput(
+            f"Expected {name}=(low, high), and these lists could as well be one pair for each of "
+            f"the two columns. Say which: {name}=(np.array([low of the first, low of the second]), "
+            "np.array([high of the first, high of the second]))."
+        )
 
 
 def _numbers(name: str, side: Array, width: int) -> Floats:

@@ -9,7 +9,7 @@ from discreet._typing import Array, Floats
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
 from discreet.regression import QueryMap
-from discreet.sklearn import readers
+from discreet.sklearn import kinds, readers
 from discreet.sklearn.columns import ROOT_FOR_NUMBERS, Columns
 from discreet.sklearn.estimator import PrivateEstimator
 from discreet.sklearn.leaks import Leak
@@ -78,6 +78,9 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         self.public_rows = public_rows
         self.group_rows = group_rows
         self.entropy = entropy
+
+    def _checked_targets(self, y: Array) -> Array:
+        return kinds.check_numbers(y)
 
     def _targets_of(self, y: Array, leaks: list[Leak]) -> Targets:
         single = y.ndim == 1

@@ -3,11 +3,13 @@
 import abc
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NoReturn
 
+import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DiscreetError, InvalidInput
@@ -32,9 +34,10 @@ def arrow_parts(given: object) -> list[Part]:
     if isinstance(given, dataset.Dataset):
         return _dataset_parts(given)
     if _speaks_arrow(given):
-        return [_Once(_stream(given)) if isinstance(given, Iterator) else _Table(given)]
+        once = partial(_stream, given)
+        return [_Once(once) if isinstance(given, Iterator) else _Table(given)]
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
-        return [_Once(_chained(given)) if _comes_once(given) else _Tables(given)]
+        return [_Once(partial(_chained, given)) if _comes_once(given) else _Tables(given)]
     kind = type(given).__name__
     hint = "; .collect() makes a table of it" if kind == "LazyFrame" else ""
     raise InvalidInput(f"Expected files, or something that speaks Arrow, and it is a {kind}{hint}.")
@@ -82,12 +85,7 @@ class _Table(_Readable):
         return _length(self.given)
 
     def _batches(self, names: list[str]) -> Iterator[Arrow]:
-        given = self.given
-        if isinstance(given, pa.Table) and all(
-            given.schema.names.count(each) == 1 for each in names
-        ):
-            given = given.select(names)
-        return _stream(given)
+        return _stream(self.given, names)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,8 +106,8 @@ class _Tables(_Readable):
         lengths = [_length(each) for each in self.given]
         return None if None in lengths else sum(lengths)  # type: ignore[arg-type]
 
-    def _batches(self, names: list[str]) -> Iterator[Arrow]:  # noqa: ARG002
-        return _chained(self.given)
+    def _batches(self, names: list[str]) -> Iterator[Arrow]:
+        return _chained(self.given, names)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,8 +151,9 @@ class _Once:
     name: ClassVar[str] = "stream"
     where: ClassVar[str] = "the stream"
 
-    def __init__(self, batches: Iterator[Arrow]) -> None:
-        self._rest: Iterator[Arrow] | None = batches
+    def __init__(self, batches: Callable[[list[str]], Iterator[Arrow]]) -> None:
+        self._batches: Callable[[list[str]], Iterator[Arrow]] | None = batches
+        self._rest: Iterator[Arrow] | None = None
         self._begin: Arrow | None = None
 
     def __reduce__(self) -> NoReturn:
@@ -162,11 +161,9 @@ class _Once:
 
     def forms(self, columns: Columns) -> Forms:
         """Return what the columns hold; the first batch is kept for later."""
-        if self._rest is None:
-            raise InvalidInput(_ONCE)
         with _sentences(self.where):
             if self._begin is None:
-                self._begin = _first(self._rest)
+                self._begin = _first(self._opened(columns))
             return _forms(self._begin, columns, self.where)
 
     def count(self, columns: Columns) -> None:
@@ -174,14 +171,20 @@ class _Once:
 
     def chunks(self, columns: Columns) -> Iterator[Chunk]:
         """Yield all rows, some at a time; once."""
-        if self._rest is None:
-            raise InvalidInput(_ONCE)
-        begin, rest = self._begin, self._rest
-        self._begin, self._rest = None, None
+        begin, rest = self._begin, self._opened(columns)
+        self._begin, self._rest, self._batches = None, None, None
         with _sentences(self.where):
             batches = itertools.chain([] if begin is None else [begin], rest)
             del begin
             yield from _chunks(batches, columns, self.where)
+
+    def _opened(self, columns: Columns) -> Iterator[Arrow]:
+        """Return what is left of the stream, which is opened when its columns are known."""
+        if self._batches is None:
+            raise InvalidInput(_ONCE)
+        if self._rest is None:
+            self._rest = self._batches(columns.all)
+        return self._rest
 
 
 def _comes_once(given: Iterable[Arrow]) -> bool:
@@ -196,6 +199,7 @@ def _dataset_parts(dataset: Arrow) -> list[Part]:
             fragments = list(dataset.get_fragments())
         except ValueError:  # filtered or projected, which files by themselves are not
             fragments = []
+            _check_types(dataset)
     paths = [str(getattr(each, "path", "")) for each in fragments]
     files = [os.path.realpath(path) for path in paths if os.path.exists(path)]
     if len(set(files)) != len(files) or (all(paths) and len(set(paths)) != len(paths)):
@@ -204,9 +208,40 @@ def _dataset_parts(dataset: Arrow) -> list[Part]:
         return [_Dataset(dataset, "dataset", "the dataset")]
     root = os.path.commonpath([os.path.dirname(path) for path in paths])
     return [
-        _Dataset(each, os.path.relpath(path, root), path, dataset.schema)
+        _Dataset(each, os.path.relpath(path, root), path, _own_schema(each, dataset.schema))
         for each, path in zip(fragments, paths, strict=True)
     ]
+
+
+def _own_schema(fragment: Arrow, schema: Arrow) -> Arrow:
+    """Return a dataset's columns in the types that this file has them in.
+
+    A dataset has the types of its first file, and would round all others to them.
+    """
+    own = fragment.physical_schema
+    known = [name for name in schema.names if own.names.count(name) == 1]
+    types = [own.field(each.name) if each.name in known else each for each in schema]
+    return pa.schema(types)
+
+
+def _check_types(dataset: Arrow) -> None:
+    """Raise `InvalidInput` if a dataset that cannot be read by file rounds some of its files."""
+    from pyarrow import dataset as datasets
+
+    files = getattr(dataset, "files", ())
+    for path in files:
+        own = datasets.dataset(path, format=dataset.format, filesystem=dataset.filesystem).schema
+        for field in own:
+            if dataset.schema.names.count(field.name) == 1:
+                _check_type(path, field, dataset.schema.field(field.name))
+
+
+def _check_type(path: str, own: Arrow, taken: Arrow) -> None:
+    if own.type != taken.type:
+        raise InvalidInput(
+            f"Expected {own.name} to have one type in all files of a dataset that is filtered, and "
+            f"it is {own.type} in {path}, {taken.type} in others: rows would be rounded."
+        )
 
 
 def _forms(first: Arrow, columns: Columns, where: str) -> Forms:
@@ -237,8 +272,18 @@ def _chunks(batches: Iterator[Arrow], columns: Columns, where: str) -> Iterator[
             yield chunk_of(batch.slice(start, _ROWS_AT_ONCE), columns, where)
 
 
-def _stream(given: Arrow) -> Iterator[Arrow]:
-    """Yield the batches of something that speaks Arrow, at least one."""
+def _stream(given: Arrow, names: list[str]) -> Iterator[Arrow]:
+    """Yield the batches of something that speaks Arrow, at least one, with these columns or more.
+
+    Args:
+        given: it.
+        names: what is wanted of it. Where one is not there, whoever looks for it will say so.
+    """
+    if isinstance(given, pa.Table) and all(given.schema.names.count(each) == 1 for each in names):
+        given = given.select(names)
+    if type(given).__module__.split(".")[0] == "pandas":
+        given = given[[name for name in given.columns if name in names]]
+        _check_objects(given)
     if not hasattr(given, "__arrow_c_stream__"):
         yield pa.record_batch(given)
         return
@@ -251,12 +296,39 @@ def _stream(given: Arrow) -> Iterator[Arrow]:
         yield pa.RecordBatch.from_pylist([], schema=reader.schema)
 
 
-def _chained(tables: Iterable[Arrow]) -> Iterator[Arrow]:
+def _check_objects(frame: Arrow) -> None:
+    """Raise `InvalidInput` if a column of Python's objects has several types, in a pandas frame.
+
+    Arrow chooses one type for all, and one whole number makes it cut off what others have behind
+    the point if they are float16. Python's own numbers it takes together without loss, or not.
+    """
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        column = frame[name]
+        # Two columns of one name are refused elsewhere.
+        if isinstance(dtype, np.dtype) and dtype.kind == "O" and column.ndim == 1:
+            found: set[str] = set().union(*map(_types, column))
+            if len(found) > 1 and not found <= {"int", "float"}:
+                raise InvalidInput(
+                    f"Expected {str(name)!r} in the table to hold one type in every row, none "
+                    "missing: of a column of objects one row would decide what becomes of all."
+                )
+
+
+def _types(cell: object) -> set[str]:
+    """Return the types in a cell of a column of objects: of lists, those of their numbers."""
+    if isinstance(cell, np.ndarray):
+        return {f"array of {cell.dtype}"}
+    if isinstance(cell, list | tuple):
+        return {each.__name__ for each in set(map(type, cell))} or {"float"}
+    return {type(cell).__name__}
+
+
+def _chained(tables: Iterable[Arrow], names: list[str]) -> Iterator[Arrow]:
     for table in tables:
         if not _speaks_arrow(table):
             kind = type(table).__name__
             raise InvalidInput(f"Expected tables that speak Arrow, and there is a {kind}.")
-        yield from _stream(table)
+        yield from _stream(table, names)
 
 
 def _speaks_arrow(given: object) -> bool:

@@ -139,3 +139,20 @@ def test_keys_on_the_sphere_are_all_as_long_and_each_the_same_wherever_it_stands
     wide = np.random.default_rng(0).uniform(-0.1, 0.1, (300, 77)).astype(dtype)
     np.testing.assert_array_equal(on_sphere(np.asfortranarray(wide), 1.0), on_sphere(wide, 1.0))
     np.testing.assert_array_equal(on_sphere(10 * keys, 0.1)[:, -1], 0)
+
+
+@pytest.mark.parametrize("pair", [[(0, 60), (40, 120)], ((0, 60), (40, 120)), ([0, 60], [40, 120])])
+def test_ranges_of_two_columns_that_can_be_read_both_ways_are_refused(pair):
+    """Lows and highs, or one pair for each column: nobody can tell."""
+    for given in (pair, np.array(pair)):
+        with pytest.raises(InvalidInput, match=r"one pair for each of the two columns.*np\.array"):
+            Ranges.of("bounds", given, 2)
+    arrays = Ranges.of("bounds", tuple(np.array(side) for side in pair), 2)
+    assert (arrays.low.tolist(), arrays.high.tolist()) == ([0, 60], [40, 120])
+
+
+@pytest.mark.parametrize("pair", [([18, 0], [90, 99]), ([0, 1], [1, 2]), (0, [1, 2]), ([0, 1], 2)])
+def test_ranges_of_two_columns_that_can_be_read_one_way_are_taken(pair):
+    ranges = Ranges.of("bounds", pair, 2)
+    assert ranges.low.tolist() == np.broadcast_to(pair[0], 2).tolist()
+    assert ranges.high.tolist() == np.broadcast_to(pair[1], 2).tolist()

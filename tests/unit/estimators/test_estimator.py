@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import traceback
 
 import numpy as np
 import pytest
@@ -201,6 +202,53 @@ def test_weights_are_refused_with_the_reason(case):
     assert make().fit(X, y, sample_weight=None).release_ is not None
     with pytest.raises(TypeError, match="'colour'"):
         make().fit(X, y, colour=1)
+
+
+def test_repeating_rows_is_not_advised_in_place_of_weights(case):
+    make, y = case
+    with pytest.raises(InvalidInput, match=r"Do not repeat rows.*groups=.*group_rows"):
+        make().fit(X, y, sample_weight=np.ones(400))
+
+
+def test_a_fit_that_fails_leaves_the_one_before_as_it_was(case):
+    make, y = case
+    model = make(entropy=Seeded(4)).fit(X, y)
+    kept, before = dict(vars(model)), model.predict(X)
+    wide, text = np.c_[X, X], X.astype(object)
+    text[0, 0] = "secret"
+    for rows, targets in ((wide, y[:-1]), (wide, [None] * len(y)), (text, y), (X[:, 0], y)):
+        with pytest.raises(ValueError, match="Expected"):
+            model.fit(rows, targets)
+        assert vars(model) == kept
+    with pytest.raises(InvalidInput, match="groups"):  # after columns were counted
+        model.fit(wide, y, groups=[0])
+    assert vars(model) == kept
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("secret", [123456.789, "Alice"])
+def test_what_cannot_be_read_is_refused_without_a_word_of_it(case, secret):
+    make, y = case
+    rows = np.full((400, 3), 0.5, dtype=object)
+    rows[3, 1] = secret
+    tables = [rows[:, 1], secret, [0.5, secret], [[secret, 1.0], [secret]], {"a": secret}]
+    if secret == "Alice":
+        tables += [rows, rows.astype(str), rows.astype("S"), rows.tolist()]
+    for table in tables:
+        for call in (make().fit, lambda table, _: make().fit(X, y).predict(table)):
+            with pytest.raises(InvalidInput) as caught:
+                call(table, y)
+            said = "".join(traceback.format_exception(caught.value)).replace(__file__, "")
+            said = "".join(line for line in said.splitlines(keepends=True) if line[:2] != "  ")
+            assert str(secret) not in said
+            assert "1.234" not in said
+            assert "400" not in said  # how many rows there are is nobody's business
+    targets = [secret] * 400 if secret == "Alice" else [[secret], [secret, 1]] * 200
+    with pytest.raises(InvalidInput) as caught:
+        make().fit(X, targets)
+    assert str(secret) not in str(caught.value)
+    with pytest.raises(InvalidInput, match="as many targets"):
+        make().fit(X, y[:-1])
 
 
 def test_numbers_that_are_none_are_refused_and_no_value_is_quoted(case):
