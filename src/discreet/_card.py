@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# The title of the line that names what was taken from the rows.
+TAKEN = "taken from the data"
+
 
 @dataclass(frozen=True)
 class Card:
     """The public facts of one release, as (name, value) pairs in order.
 
-    Two releases whose private rows differ have the same card; what is on it was fixed before any
-    row was read. (The number of rows is on it only where it is public.)
+    Two releases whose private rows differ have the same card: what is on it follows from settings
+    alone. (The number of rows is on it only where it is public.) What was taken from the rows all
+    the same is named on it (`TAKEN`).
     """
 
     facts: tuple[tuple[str, object], ...]
@@ -21,6 +25,11 @@ class Card:
 
     def __str__(self) -> str:
         return titled(self.sentences)
+
+
+def taken(leaks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the line of a card that names what was taken from the rows, if anything was."""
+    return [(TAKEN, f"{', '.join(leaks)}: not covered by the guarantee")] if leaks else []
 
 
 def titled(sentences: Sequence[tuple[str, str]]) -> str:

@@ -13,6 +13,7 @@ from discreet.memory.file import MEMORY
 from discreet.memory.layout import Layout
 from discreet.memory.release import Released
 from discreet.memory.row_layout import RowLayout
+from discreet.privacy import Guarantee
 from discreet.regression import LeastSquares, Moments
 from discreet.regression.file import LEAST_SQUARES
 from discreet.rounds import Rounds, SoftmaxRegression
@@ -74,6 +75,11 @@ def to_bytes(release: Release) -> bytes:
 def from_bytes(data: bytes) -> Release:
     """Return the release in a file's bytes, or raise `CorruptRelease`."""
     return container.unpack(data, _RESTORERS)
+
+
+def whole_guarantee(release: Release) -> Guarantee:
+    """Return what is promised to whoever has the whole file: more than an entry of answers."""
+    return release.guarantee if isinstance(release, Readable) else release.whole_guarantee
 
 
 def _kind(released: Released[Any]) -> _Kind:

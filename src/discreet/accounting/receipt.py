@@ -31,6 +31,8 @@ class Receipt:
         scope: what they cover, for instance "the structure and all its answers".
         source: where the noise comes from.
         private: False if that is not the operating system; then nobody is protected.
+        leaks: names of what was taken from the private rows without noise, and is part of what was
+            made: no mechanism covers it. Empty if nothing was, as far as the builder has said.
     """
 
     id: str
@@ -40,11 +42,13 @@ class Receipt:
     scope: str
     source: str
     private: bool
+    leaks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("id", "unit", "scope", "source"):
             _validate.text(name, getattr(self, name))
         _validate.instance("private", self.private, bool)
+        object.__setattr__(self, "leaks", checked_leaks(self.leaks))
         object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
         pairs = tuple(check_mechanisms(self.mechanisms))
         for mechanism, _ in pairs:
@@ -65,6 +69,7 @@ class Receipt:
         unit: str,
         scope: str,
         entropy: Entropy,
+        leaks: Sequence[str] = (),
     ) -> "Receipt":
         """Return a new receipt for noise that is about to be drawn from `entropy`.
 
@@ -79,12 +84,22 @@ class Receipt:
             scope=scope,
             source=repr(entropy),
             private=is_private(entropy),
+            leaks=tuple(leaks),
         )
 
     @property
     def mark(self) -> str:
         """How a text about a release begins whose noise protects nobody; else empty."""
         return "" if self.private else f"{NOT_PRIVATE} (noise from {self.source}): "
+
+    @property
+    def note(self) -> str:
+        """How a short text about a release ends that has leaks; else empty."""
+        return f", taken from the data: {', '.join(self.leaks)}" if self.leaks else ""
+
+    def covering(self, scope: str) -> str:
+        """Return a scope in words: with the mark, and without what was taken from the rows."""
+        return f"{self.mark}{but_for(scope, self.leaks)}"
 
     def guarantee(self, *, delta: float) -> Guarantee:
         """Return what is promised at this δ: the tight ε of all mechanisms together."""
@@ -93,17 +108,23 @@ class Receipt:
             delta,
             self.neighbours,
             unit=self.unit,
-            scope=self.mark + self.scope,
+            scope=self.covering(self.scope),
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return all fields as plain JSON types; `from_dict` makes the same receipt again."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return all fields as plain JSON types; `from_dict` makes the same receipt again.
+
+        Without `leaks` if there are none: so it was before there was such a field.
+        """
+        own = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name != "leaks"
+        }
+        leaks = {"leaks": list(self.leaks)} if self.leaks else {}
         pairs = [
             {"mechanism": mechanism.to_dict(), "count": count}
             for mechanism, count in self.mechanisms
         ]
-        return own | {"neighbours": str(self.neighbours), "mechanisms": pairs}
+        return own | {"neighbours": str(self.neighbours), "mechanisms": pairs} | leaks
 
     @classmethod
     def from_dict(cls, data: object) -> "Receipt":
@@ -111,15 +132,17 @@ class Receipt:
 
         Raises `InvalidInput` if a field is missing, too many or wrong, or a mechanism is unknown.
         """
-        given = _fields("receipt", data, {field.name for field in fields(cls)})
-        _validate.instance("mechanisms", given["mechanisms"], list)
+        names = {field.name for field in fields(cls)}
+        given = _fields("receipt", data, names - {"leaks"}, optional=frozenset({"leaks"}))
+        for name in ("mechanisms", "leaks"):
+            _validate.instance(name, given.get(name, []), list)
         pairs = [
             _fields("mechanisms", each, {"mechanism", "count"}) for each in given["mechanisms"]
         ]
         mechanisms = tuple(
             (Mechanism.from_dict(each["mechanism"]), each["count"]) for each in pairs
         )
-        return cls(**given | {"mechanisms": mechanisms})
+        return cls(**given | {"mechanisms": mechanisms, "leaks": tuple(given.get("leaks", ()))})
 
 
 class Carrier(Protocol):
@@ -155,14 +178,37 @@ def combine(releases: Sequence[Receipt | Carrier], *, delta: float | None = None
     total = _largest_delta(releases) if delta is None else delta
     total = _validate.real("delta", total, above=0, below=1)
     pairs = [pair for each in found for pair in each.mechanisms]
-    mark = "" if all(each.private for each in receipts) else f"{NOT_PRIVATE}: "
     return Guarantee(
         _finite_epsilon(pairs, total),
         total,
         found[0].neighbours,
         unit=found[0].unit,
-        scope=f"{mark}all of {len(found)} releases together, with all answers to any queries,",
+        scope=together(receipts, releases=len(found)),
     )
+
+
+def together(receipts: Sequence[Receipt], *, releases: int) -> str:
+    """Return in words what a joint guarantee of so many releases covers, given their receipts."""
+    mark = "" if all(each.private for each in receipts) else f"{NOT_PRIVATE}: "
+    leaks = dict.fromkeys(leak for each in receipts for leak in each.leaks)  # each once, in order
+    scope = f"all of {releases} releases together, with all answers to any queries,"
+    return f"{mark}{but_for(scope, tuple(leaks))}"
+
+
+def but_for(scope: str, leaks: Sequence[str]) -> str:
+    """Return a scope in words, without what was taken from the rows, if anything was."""
+    if not leaks:
+        return scope
+    return f"{scope} but for what was taken from the rows and is not covered ({', '.join(leaks)}),"
+
+
+def checked_leaks(leaks: object) -> tuple[str, ...]:
+    """Return names of what was taken from the rows, if that is what they are."""
+    if not isinstance(leaks, tuple) or not all(
+        isinstance(each, str) and each.isidentifier() for each in leaks
+    ):
+        raise InvalidInput("Expected leaks to be a tuple of names, such as 'bounds' or 'classes'.")
+    return leaks
 
 
 def _receipts(releases: Sequence[Receipt | Carrier]) -> list[Receipt]:
@@ -206,10 +252,12 @@ def _finite_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -
     return epsilon
 
 
-def _fields(name: str, data: object, wanted: set[str]) -> dict[str, Any]:
+def _fields(
+    name: str, data: object, wanted: set[str], optional: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """Return a dictionary that has just these keys, or raise `InvalidInput`."""
     _validate.instance(name, data, Mapping)
     given: dict[str, Any] = dict(data)  # type: ignore[call-overload]  # checked just now
-    if given.keys() != wanted:
+    if given.keys() - optional != wanted:
         raise InvalidInput(f"Expected {name} to have the fields {sorted(wanted)}.")
     return given

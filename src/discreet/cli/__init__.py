@@ -216,7 +216,8 @@ def card(
     """Print what a memory, a regression, a classifier or a structure of the paper promises.
 
     With --html, write it as one page that loads nothing: the promise in plain words, what can be
-    said to somebody in the data, how large errors are, and the card, explained.
+    said to somebody in the data, what the file shows and what its builder states, how large errors
+    are, and the card, explained.
 
     Example: discreet card --html memory.safetensors
     """

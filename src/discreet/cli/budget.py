@@ -120,5 +120,7 @@ def _print_spends(statement: Statement) -> None:
     console.print(heading, style="bold", markup=False, soft_wrap=True)
     for each, text in zip(statement.spends, drawn, strict=True):
         style = "dim" if each.state is State.VOIDED else None
-        for line in (text, f"  {each.id}", *(f"  {printable(place)}" for place in each.places)):
+        leaks = [each.receipt.note.removeprefix(", ")] if each.receipt.leaks else []
+        below = [each.id, *leaks, *(printable(place) for place in each.places)]
+        for line in (text, *(f"  {one}" for one in below)):
             console.print(line, style=style, markup=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from discreet.cli.commands import (
     print_page,
 )
 from discreet.cli.shell import already_written
+from discreet.loading import whole_guarantee
 from discreet.pages import as_html
 from discreet.pages.sheet import HOW_TO_GET_PICTURES
 
@@ -34,7 +35,7 @@ def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -
         if as_json:
             print_json({"output": str(page), **release.card.to_dict()})
             return
-        print_page(f"{page}: {release.guarantee}")
+        print_page(f"{page}: {whole_guarantee(release)}")
         if not drawn:
             print_page(f"No picture on the page. {HOW_TO_GET_PICTURES}")
 

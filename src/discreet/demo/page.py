@@ -11,7 +11,7 @@ from discreet.demo.attack import Attacked
 from discreet.demo.digits import Mean
 from discreet.demo.findings import EPSILON, Asked, Findings, splits_for_learning
 from discreet.pages import explained
-from discreet.pages.sheet import as_fact, facts, numbers, picture, sheet
+from discreet.pages.sheet import card_facts, numbers, picture, sheet
 
 
 def as_html(found: Findings, *, pictures: bool) -> str:
@@ -27,9 +27,7 @@ def as_html(found: Findings, *, pictures: bool) -> str:
         "attack_table": _attacks(found),
         "accuracy_table": _accuracies(found),
         "card": explained.lines(found.card),
-        "facts": facts(
-            (name.replace("_", " "), as_fact(value)) for name, value in found.card.to_dict().items()
-        ),
+        "facts": card_facts(found.card),
         **_pictures(found, drawn=pictures),
     }
     texts = {name: escape(text) for name, text in _texts(found).items()}

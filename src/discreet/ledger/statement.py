@@ -5,6 +5,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from discreet.accounting import Receipt
+from discreet.accounting.receipt import together
 from discreet.ledger.filter import ROUNDING, whole_limit
 from discreet.ledger.limits import Bound, largest_epsilon
 from discreet.privacy import NOT_PRIVATE, Guarantee, Privacy, rounded_down, rounded_up
@@ -68,6 +69,7 @@ class Spend:
             "at": self.at,
             "places": list(self.places),
             "private": self.receipt.private,
+            "leaks": list(self.receipt.leaks),
         }
 
 
@@ -102,14 +104,12 @@ class Statement:
 
         `docs/privacy.md`, "Ledger".
         """
-        mark = "" if self.private else f"{NOT_PRIVATE}: "
         return Guarantee(
             min(self.bounds[-1].filter.epsilon, _LARGEST),
             self.limit.delta,
             self.limit.neighbours,
             unit=self.unit,
-            scope=f"{mark}all of {len(self._counted)} releases together, with all answers to any "
-            "queries,",
+            scope=together([each.receipt for each in self._counted], releases=len(self._counted)),
         )
 
     @cached_property

@@ -1,6 +1,6 @@
 """What a memory says about itself, and what every card says of who is protected."""
 
-from discreet._card import Card
+from discreet._card import Card, taken
 from discreet.memory.layout import Layout
 from discreet.memory.prediction import Prediction, matching_rows, noise_of_sums, rows_needed
 from discreet.memory.release import Released
@@ -117,6 +117,8 @@ def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
         "unit": guarantee.unit,
         "group_rows": released.group_rows,
         "scope": guarantee.scope,
+        "guarantee": str(guarantee),
+        "leaks": list(released.receipt.leaks),
         "mechanism": "rounded Gaussian noise, added once to integer sums",
     }
 
@@ -136,9 +138,13 @@ def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
     elif guarantee.neighbours is Neighbours.REPLACE:
         counts = "the number of records is public, the number of rows is not"
     hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
+    given = "public figure given by the builder"
+    if "rows_hint" in released.receipt.leaks:
+        given = "figure that was taken from the rows"
     rows += [
         ("protects", protects),
         ("guarantee", str(guarantee)),
-        ("rows", f"{counts}; public figure given by the builder: {hint}"),
+        *taken(released.receipt.leaks),
+        ("rows", f"{counts}; {given}: {hint}"),
     ]
     return rows

@@ -18,6 +18,7 @@ from discreet._card import Card
 from discreet._files import whole_file
 from discreet._packing import BLANK, FORMAT_VERSION, Restorer, digest, pack, read, unpack
 from discreet.accounting import Receipt
+from discreet.accounting.receipt import but_for
 from discreet.errors import CorruptRelease
 from discreet.memory.release import Released
 from discreet.memory.row_layout import AnyLayout_co, RowLayout
@@ -120,6 +121,8 @@ def settings_of(released: Released[RowLayout]) -> dict[str, object]:
         "rows_hint": released.rows_hint,
         "release": released.release,
         "version": released.version,
+        # Only where there are some: so it was before there was such a field.
+        **({"leaks": list(released.receipt.leaks)} if released.receipt.leaks else {}),
     }
 
 
@@ -164,8 +167,12 @@ def _receipt(
         scope=guarantee.scope,
         source=settings["source"],
         private=settings["private"],
+        leaks=tuple(settings.get("leaks", ())),
     )
-    return replace(made, scope=guarantee.scope.removeprefix(made.mark))
+    scope = guarantee.scope.removeprefix(made.mark).removesuffix(but_for("", made.leaks))
+    if made.leaks and made.covering(scope) != guarantee.scope:
+        raise CorruptRelease("Expected the guarantee to say what was taken from the rows.")
+    return replace(made, scope=scope)
 
 
 def _check_claims(

@@ -10,6 +10,7 @@ import numpy as np
 from discreet import _validate
 from discreet._typing import Array
 from discreet._warn import warn
+from discreet.accounting.receipt import checked_leaks
 from discreet.errors import InvalidInput, PrivacyLeakWarning
 from discreet.kernels import Kernel, registry
 from discreet.kernels.maps import NORMS
@@ -61,6 +62,9 @@ class ReleaseOptions:
     rows_hint: int | None = None
     public_rows: Array = field(default=None, repr=False)
     group_rows: float = 1.0
+    # Whoever takes something from the rows says so here, on behalf of the builder; no front door
+    # shows it among its options.
+    leaks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checked = {
@@ -70,6 +74,7 @@ class ReleaseOptions:
             "public_rows": _public(self.public_rows),
             "group_rows": _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6),
             "key_norm": numbers("key_norm", self.key_norm, NORMS),
+            "leaks": checked_leaks(self.leaks),
         }
         if self.rows_hint is not None:
             checked["rows_hint"] = _validate.whole(
@@ -171,6 +176,8 @@ class Options(SharedOptions):
             they do better than random features; they become part of the release.
         tau: weight of the denominator; None for value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
+        leaks: names of what was taken from the private rows, which the guarantee does not cover.
+            `discreet.sklearn` gives them; they are on the receipt, the card and in the file.
     """
 
     query_norm: PerLayer = 1.0

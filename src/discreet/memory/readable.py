@@ -22,7 +22,8 @@ class Readable(Generic[AnyLayout_co]):
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"
         epsilon = rounded_up(self.guarantee.epsilon)
-        return f"<{type(self).__name__}{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
+        note = self.receipt.note
+        return f"<{type(self).__name__}{mark}, {self.nbytes:,} bytes, ε = {epsilon}{note}>"
 
     @property
     def released(self) -> Released[AnyLayout_co]:

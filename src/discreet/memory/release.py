@@ -84,7 +84,7 @@ class Released(Generic[AnyLayout_co]):
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"
         epsilon = rounded_up(self.guarantee.epsilon)
-        return f"<Released{mark}, {self.nbytes:,} bytes, ε = {epsilon}>"
+        return f"<Released{mark}, {self.nbytes:,} bytes, ε = {epsilon}{self.receipt.note}>"
 
 
 def release(

@@ -74,6 +74,7 @@ class Settings(Generic[AnyLayout_co]):
         unit: a row, or a record of many rows.
         group_rows: a record's influence is scaled down to that of so many rows.
         rows_hint: the public number of rows that the builder gave, if any.
+        leaks: names of what was taken from the rows: on the receipt, and wherever that goes.
     """
 
     layouts: tuple[AnyLayout_co, ...]
@@ -81,6 +82,7 @@ class Settings(Generic[AnyLayout_co]):
     unit: Unit
     group_rows: float = 1.0
     rows_hint: int | None = None
+    leaks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         group_rows = _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6)
@@ -168,6 +170,7 @@ class Settings(Generic[AnyLayout_co]):
             unit=str(self.unit),
             scope=self.scope,
             entropy=entropy,
+            leaks=self.leaks,
         )
 
     def guarantee(self, receipt: Receipt) -> Guarantee:
@@ -177,7 +180,7 @@ class Settings(Generic[AnyLayout_co]):
             self.privacy.delta,
             self.privacy.neighbours,
             unit=receipt.unit,
-            scope=f"{receipt.mark}{receipt.scope}",
+            scope=receipt.covering(receipt.scope),
         )
 
     @cached_property
@@ -195,6 +198,7 @@ class Settings(Generic[AnyLayout_co]):
             "unit": self.unit,
             "group_rows": self.group_rows,
             "rows_hint": self.rows_hint,
+            **({"leaks": self.leaks} if self.leaks else {}),
         }
         hashed = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         for layout in self.layouts:
@@ -219,6 +223,7 @@ def settle(shapes: Sequence[Shape], options: Options, *, unit: Unit = Unit.ROW) 
         unit=unit,
         group_rows=options.group_rows,
         rows_hint=options.rows_hint,
+        leaks=options.leaks,
     )
 
 

@@ -67,7 +67,8 @@ class Memories:
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"
         epsilon = rounded_up(self.guarantee.epsilon)
-        return f"<Memories{mark}, {len(self)} of them, {self.nbytes:,} bytes, ε = {epsilon}>"
+        size = f"{len(self)} of them, {self.nbytes:,} bytes"
+        return f"<Memories{mark}, {size}, ε = {epsilon}{self.receipt.note}>"
 
     @property
     def guarantee(self) -> Guarantee:

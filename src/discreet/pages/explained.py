@@ -2,7 +2,7 @@
 
 from html import escape
 
-from discreet._card import Card
+from discreet._card import TAKEN, Card
 from discreet.privacy import NOT_PRIVATE
 
 MEANINGS = {
@@ -14,24 +14,36 @@ MEANINGS = {
         "Which of the paper's data structures this is. Each answers one kind of question."
     ),
     "protects": (
-        "Who is hidden, and what a neighbour is. A row: one line of the table; somebody with "
-        "several lines is protected less. A record: all lines of one person together."
+        "Who is hidden, and what a neighbour is. A row: one line of the table. A record: all lines "
+        "that the builder gave one id. Somebody with several rows, or several records, is "
+        "protected less."
     ),
     "guarantee": (
-        "The promise itself, for everything that anybody does with this file, now or later, "
-        "whatever else they know. It does not wear out with the number of questions."
+        "The promise itself. It holds for what it names, whatever anybody does with that, now or "
+        "later, and whatever else they know. It does not wear out with the number of questions."
+    ),
+    "whole file": (
+        "What holds for somebody who has the file, and with it all columns of all answers. The "
+        "guarantee above is for one column, and for whoever sees no more than that."
+    ),
+    TAKEN: (
+        "What the builder did not give, so that it was read off the private rows, without noise. "
+        "classes: the labels that occur, even once. bounds, target_bounds: the smallest and the "
+        "largest number of a column, each of them somebody's. rows_hint: the number of rows, "
+        "rounded to one digit. The promise covers none of it."
     ),
     "rows": (
-        "How many rows there were is private unless it says otherwise. The public figure is "
-        "one that the builder gave without counting, to choose settings by."
+        "How many rows there were is private unless it says otherwise. The public figure is one "
+        "that the builder gave, to choose settings by. It should not have been counted."
     ),
     "noise": (
-        "How large the random numbers are that were added to each sum, once. Everything else "
-        "on this card follows from public settings; the noise is what protects."
+        "How large the random numbers are that were added to the sums. The noise is what protects; "
+        "everything else on this card follows from settings."
     ),
     "bounds": (
         "How long keys, queries and values may be. Longer ones were cut to this length before "
-        "they were added up, so nobody counts for more. Set without looking at the rows."
+        "they were added up, so nobody counts for more. They have to be set without looking at the "
+        "rows: a bound that was read off them is somebody's."
     ),
     "temperature": (
         "How sharply an answer follows the rows nearest to the question. Sharper answers rest "
@@ -42,7 +54,7 @@ MEANINGS = {
         "on top of the noise, and is part of the ± of every answer."
     ),
     "features": (
-        "What the rows were turned into before they were added up; fixed by public numbers."
+        "What the rows were turned into before they were added up; it follows from settings."
     ),
     "second moments": (
         "How features go together: least squares needs it. Part of the noise is spent on it."
@@ -76,15 +88,20 @@ MEANINGS = {
 }
 
 
+# Lines that a file cannot prove, whatever is in it.
+_STATED = {TAKEN, "rows", "bounds", "entropy", "made by", "context", "unit", "places"}
+
+
 def lines(card: Card) -> str:
-    """Return a card, each line with what it means."""
+    """Return a card, each line with what it means, and with a mark if the file cannot prove it."""
     return "\n".join(_line(title, text) for title, text in card.sentences)
 
 
 def _line(title: str, text: str) -> str:
     meaning = escape(MEANINGS[title])
+    stated = ' <em class="stated">stated by the builder</em>' if title in _STATED else ""
     return (
-        f'<div class="line"><details><summary><b>{escape(title)}</b> <span>{escape(text)}</span>'
-        f'</summary><p>{meaning}</p></details><p class="aside" aria-hidden="true">{meaning}</p>'
-        "</div>"
+        f'<div class="line"><details><summary><b>{escape(title)}</b> <span>{escape(text)}{stated}'
+        f"</span></summary><p>{meaning}</p></details>"
+        f'<p class="aside" aria-hidden="true">{meaning}</p></div>'
     )

@@ -10,7 +10,7 @@ post-processing. All figures are rounded up.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy import special
 
@@ -43,6 +43,21 @@ class Promise:
             if isinstance(mechanism, Gaussian):
                 mu = math.sqrt(count) * mechanism.spread
         return cls(guarantee, mu)
+
+    def of_several(self, count: int) -> "Promise":
+        """Return what is promised to somebody who has so many units in the data.
+
+        All of them change, one after the other: k·ε, and δ·(1 + e^ε + ... + e^((k - 1)·ε)). Sums
+        move k times as far at most, so a Gaussian mechanism has k·μ.
+        """
+        epsilon = self.guarantee.epsilon
+        steps = math.fsum(math.exp(min(each * epsilon, 700.0)) for each in range(count))
+        several = replace(
+            self.guarantee,
+            epsilon=count * epsilon,
+            delta=min(self.guarantee.delta * steps, 1.0),
+        )
+        return Promise(several, None if self.mu is None else count * self.mu)
 
     def found(self, accused: float) -> float:
         """Return the largest share of members that a method finds.

@@ -5,12 +5,12 @@ from importlib import resources
 from string import Template
 
 from discreet.kernels.base import Evidence
-from discreet.loading import Release
+from discreet.loading import Release, whole_guarantee
 from discreet.memory import Memories, Memory
 from discreet.pages import asking, explained
 from discreet.pages.asking import Error
 from discreet.pages.promise import ACCUSED, Promise, rounded_up
-from discreet.pages.sheet import as_fact, facts, numbers, picture, sheet
+from discreet.pages.sheet import card_facts, numbers, picture, sheet
 from discreet.privacy import NOT_PRIVATE, Neighbours
 from discreet.privacy import rounded_up as digits_up
 from discreet.regression import LeastSquares
@@ -31,57 +31,116 @@ _OF_EVIDENCE = {
 _STRUCTURE = "one of the data structures of a paper on private attention"
 
 
+# How many rows or records somebody may have.
+_COUNTS = (1, 2, 3, 5, 10)
+
+
 def as_html(release: Release, *, name: str, pictures: bool) -> str:
-    """Return the page. All of it is public: it is made of the file alone.
+    """Return the page. It is made of the file alone: whoever has that can make it.
 
     Args:
         release: what is in the file.
         name: of the file.
         pictures: whether to draw; needs matplotlib.
     """
-    guarantee = release.guarantee
-    promise = Promise.of(guarantee, release.receipt)
+    promise = Promise.of(whole_guarantee(release), release.receipt)
     template = resources.files("discreet.pages").joinpath("release.html").read_text("utf-8")
-    replaced = guarantee.neighbours is Neighbours.REPLACE
-    texts = {
-        "name": name,
-        "kind": _KINDS.get(type(release), _STRUCTURE),
-        "unit": guarantee.unit,
-        "guarantee": str(guarantee),
-        "growth": digits_up(2.718281828459045 ** min(guarantee.epsilon, 700.0)),
-        "epsilon": digits_up(guarantee.epsilon),
-        "delta": digits_up(guarantee.delta),
-        "change": "a made-up row had stood in its place" if replaced else "it had been left out",
-        "secret": "which of two rows was yours" if replaced else "whether your row was in it",
-        "coin": rounded_up(promise.coin),
-        "several": _SEVERAL[guarantee.unit == "row"],
-    }
+    texts = {"name": name, **_texts(release, promise)}
     blocks = {
-        "alarm": "" if release.card.to_dict()["private"] else _alarm(),
+        "alarm": _alarms(release),
+        "part": _part(release, promise),
+        "more": _more(promise),
         "accused": _accused(promise),
         "errors": _errors(release, drawn=pictures) if isinstance(release, Memory) else "",
         "card": explained.lines(release.card),
-        "facts": facts(
-            (title.replace("_", " "), as_fact(value))
-            for title, value in release.card.to_dict().items()
-        ),
+        "facts": card_facts(release.card),
     }
     body = Template(template).substitute(
         {key: escape(text) for key, text in texts.items()}, **blocks
     )
-    footer = "Made from the file alone: nothing on this page was computed from private rows."
+    footer = "Made from the file alone: no rows were read for this page."
     return sheet(title=f"{name}: what it promises", body=body, footer=footer)
 
 
+def _texts(release: Release, promise: Promise) -> dict[str, str]:
+    """Return what sentences of the page name. The promise is that of the whole file."""
+    guarantee, receipt = promise.guarantee, release.receipt
+    unit = guarantee.unit
+    change, secret = "it had been left out", f"whether your {unit} was in it"
+    if guarantee.neighbours is Neighbours.REPLACE:
+        change, secret = (
+            f"a made-up {unit} had stood in its place",
+            f"which of two {unit}s was yours",
+        )
+    leaks = ", ".join(receipt.leaks)
+    giving = _GIVING if not leaks else "The promise below does not cover all of it."
+    return {
+        "kind": _KINDS.get(type(release), _STRUCTURE),
+        "giving": giving if receipt.private else "",
+        "unit": unit,
+        "guarantee": str(guarantee),
+        "growth": digits_up(2.718281828459045 ** min(guarantee.epsilon, 700.0)),
+        "epsilon": digits_up(guarantee.epsilon),
+        "delta": digits_up(guarantee.delta),
+        "change": change,
+        "secret": secret,
+        "coin": rounded_up(promise.coin),
+        "several": _SEVERAL.get(unit, _OF_A_RECORD),
+        "source": receipt.source,
+        "but": f", but for what was taken from the rows ({leaks})" if leaks else "",
+        "whose": _WHOSE.get(unit, "which rows are one record, and whose they are"),
+    }
+
+
+_GIVING = (
+    "If that is so, the promise below holds for whoever gets it: then it can be given away, and "
+    "asked any number of times."
+)
+_OF_A_RECORD = (
+    "The promise is about one record: all rows that the builder gave one id. Which rows those are "
+    "is stated by the builder. If they are all of yours, the promise is about you as a whole. If "
+    "several records are yours (visits, say, or passages that were encoded each alone), it is "
+    "weaker for you."
+)
+_WHOSE = {"row": "what one row is, and whose"}
 _SEVERAL = {
-    True: "The promise is about one row. If you have several rows in the data, it is weaker for "
-    "you: ask for a file that was built by record.",
-    False: "The promise is about you as a whole, however many rows you have in the data.",
+    "row": "The promise is about one row. If several rows are yours, it is weaker for you: a file "
+    "that was built by record can promise more.",
 }
 
 
-def _alarm() -> str:
-    return f'<p class="alarm">{NOT_PRIVATE}: {escape(explained.MEANINGS[NOT_PRIVATE])}</p>'
+def _alarms(release: Release) -> str:
+    """Return what has to be read first, if there is anything."""
+    said, receipt = [], release.receipt
+    if not receipt.private:
+        said.append(f"{NOT_PRIVATE}: {explained.MEANINGS[NOT_PRIVATE]}")
+    if receipt.leaks:
+        said.append(
+            f"Taken from the private rows, without noise: {', '.join(receipt.leaks)}. The promise "
+            "does not cover that, and whoever has the file may learn it. Do not give the file "
+            "away unless anybody may know it."
+        )
+    return "\n".join(f'<p class="alarm">{escape(each)}</p>' for each in said)
+
+
+def _part(release: Release, promise: Promise) -> str:
+    """Return what the builder asked for, if that covers a part of the file only."""
+    if release.guarantee == promise.guarantee:
+        return ""
+    return (
+        "<p>This is for somebody who has the file. The builder asked for a guarantee that covers a "
+        "part of it only, and holds for whoever sees no more than that part:</p>\n"
+        f"<blockquote><p>{escape(str(release.guarantee))}</p></blockquote>"
+    )
+
+
+def _more(promise: Promise) -> str:
+    unit = promise.guarantee.unit
+    return numbers(
+        (f"{unit}s of yours in the data", "right at most, of 1,000 times"),
+        [(f"{each}", rounded_up(promise.of_several(each).coin)) for each in _COUNTS],
+        caption=f"If several {unit}s are yours, and one coin had decided about all of them:",
+    )
 
 
 def _accused(promise: Promise) -> str:

@@ -5,6 +5,7 @@ from html import escape
 from importlib import resources
 from string import Template
 
+from discreet._card import Card
 from discreet._version import __version__
 
 HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."
@@ -71,7 +72,14 @@ def numbers(
     )
 
 
-def as_fact(value: object) -> str:
+def card_facts(card: Card) -> str:
+    """Return the facts of a card as a table."""
+    return facts(
+        (name.replace("_", " "), as_fact(name, value)) for name, value in card.to_dict().items()
+    )
+
+
+def as_fact(name: str, value: object) -> str:
     """Return a fact of a card as people write it."""
     match value:
         case None:
@@ -83,5 +91,5 @@ def as_fact(value: object) -> str:
         case int():
             return f"{value:,}"
         case list():
-            return ", ".join(map(str, value)) or "one"
+            return ", ".join(map(str, value)) or ("one" if name == "heads" else "none")
     return str(value)

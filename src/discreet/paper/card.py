@@ -2,7 +2,7 @@
 
 from discreet._card import Card
 from discreet.paper.structure import Structure
-from discreet.privacy import NOT_PRIVATE
+from discreet.privacy import NOT_PRIVATE, Guarantee
 
 # How often the error that a card names is kept.
 _CONFIDENCE = 0.95
@@ -11,6 +11,7 @@ _CONFIDENCE = 0.95
 def card_of(structure: Structure) -> Card:
     """Return the card of a structure."""
     guarantee, receipt = structure.guarantee, structure.receipt
+    whole = structure.whole_guarantee
     kinds = sorted({mechanism.kind for mechanism, _ in receipt.mechanisms})
     touched = sum(count for _, count in receipt.mechanisms)
     facts: dict[str, object] = {
@@ -21,6 +22,9 @@ def card_of(structure: Structure) -> Card:
         "neighbours": str(guarantee.neighbours),
         "unit": guarantee.unit,
         "scope": guarantee.scope,
+        "guarantee": str(guarantee),
+        "leaks": list(receipt.leaks),
+        **_whole_facts(whole if whole != guarantee else None),
         "noise": kinds,
         "nodes_of_a_row": touched,
         "error_bound": structure.error_bound(_CONFIDENCE),
@@ -34,6 +38,7 @@ def card_of(structure: Structure) -> Card:
         ("structure", f"{facts['class']}, of the paper"),
         ("protects", f"any one {guarantee.unit} ({guarantee.neighbours.change})"),
         ("guarantee", str(guarantee)),
+        *([("whole file", str(whole))] if whole != guarantee else []),
         ("noise", f"{_words(kinds)}, drawn once; a row touches {touched:,} nodes"),
         (
             "error bound",
@@ -46,6 +51,17 @@ def card_of(structure: Structure) -> Card:
         ("entropy", receipt.source),
     ]
     return Card(tuple(facts.items()), tuple(sentences))
+
+
+def _whole_facts(whole: Guarantee | None) -> dict[str, object]:
+    """Return what holds for the whole file, where the guarantee covers a part of it only."""
+    if whole is None:
+        return {}
+    return {
+        "whole_epsilon": whole.epsilon,
+        "whole_delta": whole.delta,
+        "whole_guarantee": str(whole),
+    }
 
 
 def _words(kinds: list[str]) -> str:

@@ -102,11 +102,13 @@ def _check_claims(made: Structure, whole: Nodes) -> None:
 
 def _says_what_it_covers(made: Structure) -> bool:
     """Whether guarantee and receipt say of themselves what the settings say of the structure."""
-    said, mark = made.guarantee.scope, made.receipt.mark
+    said, receipt = made.guarantee.scope, made.receipt
+    if receipt.leaks:  # nothing makes such a structure
+        return False
     if getattr(made, "scope", Scope.VECTOR) is Scope.ENTRY:
-        whole = said.startswith(mark + ENTRY) and said.isprintable()
-        return whole and made.receipt.scope == ALL_COLUMNS
-    return said == mark + WHOLE and made.receipt.scope == WHOLE
+        whole = said.startswith(receipt.mark + ENTRY) and said.isprintable()
+        return whole and receipt.scope == ALL_COLUMNS
+    return said == receipt.mark + WHOLE and receipt.scope == WHOLE
 
 
 def _covers(guarantee: Guarantee, nodes: Nodes) -> bool:

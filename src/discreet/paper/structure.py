@@ -105,7 +105,7 @@ class Structure(abc.ABC):
             composed.delta,
             Neighbours.REPLACE,
             unit="row",
-            scope=self.receipt.mark + scope,
+            scope=self.receipt.covering(scope),
         )
         count(account, self.receipt, delta=requested.delta)
         self._mechanisms = mechanisms
@@ -132,6 +132,21 @@ class Structure(abc.ABC):
             unit=self.guarantee.unit,
             scope=self.guarantee.scope,
         )
+
+    @cached_property
+    def whole_guarantee(self) -> Guarantee:
+        """What is promised to whoever has the structure, or its file.
+
+        `guarantee`, unless that covers a part of it only (`scope="entry"`): then the tight ε of all
+        nodes, at a δ that is larger by as much as they are more.
+        """
+        whole, covered = (
+            sum(count for _, count in nodes)
+            for nodes in (self.receipt.mechanisms, self._mechanisms)
+        )
+        if whole == covered:
+            return self.guarantee
+        return self.receipt.guarantee(delta=min(self._total_delta * whole / covered, 0.5))
 
     @property
     def card(self) -> Card:

@@ -58,6 +58,8 @@ class LeastSquaresOptions(SharedOptions):
         tau: weight of the column that counts rows; None for value_norm/2 if centred, which needs
             it, else value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
+        leaks: names of what was taken from the private rows, which the guarantee does not cover.
+            `discreet.sklearn` gives them.
     """
 
     features: str | QueryMap = registry.AUTO

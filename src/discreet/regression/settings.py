@@ -55,4 +55,5 @@ def settle(
         unit=unit,
         group_rows=options.group_rows,
         rows_hint=options.rows_hint,
+        leaks=options.leaks,
     )

@@ -53,6 +53,8 @@ class SoftmaxOptions(ReleaseOptions):
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
             They become part of the release.
         group_rows: a record's influence is scaled down to that of so many rows.
+        leaks: names of what was taken from the private rows, which the guarantee does not cover.
+            `discreet.sklearn` gives them.
         memory_limit: bytes of features that may be kept between rounds; beyond it they are
             computed again in each round. The release is the same, to the bit.
     """

@@ -78,6 +78,7 @@ def settle(dim: int, options: SoftmaxOptions, *, unit: Unit) -> Settings[Rounds]
         unit=unit,
         group_rows=options.group_rows,
         rows_hint=options.rows_hint,
+        leaks=options.leaks,
     )
     # What cannot be drawn is refused here, before a row is read.
     first_round(settings)

@@ -9,7 +9,7 @@ from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from discreet import _validate
-from discreet._card import Card
+from discreet._card import TAKEN, Card
 from discreet._typing import Array, Floats
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
@@ -28,7 +28,6 @@ _PRECISIONS = (np.float64, np.float32)
 
 _FILL = "Fill it with a public constant; an imputer that learns from rows gives them away."
 
-_TAKEN = "taken from the data"
 _NO_WEIGHTS = (
     "Expected no sample_weight: every row counts once, and the guarantee fixes how much one row "
     "can move what is released. Leave it out. Do not repeat rows instead: a person whose row is "
@@ -114,7 +113,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         private = Rows(columns.keys(rows), given, targets, groups)
         release = reader.release(private, terms, self.entropy)
         self._columns, self.release_, self.reader_ = columns, release, reader.name
-        self.leaks_ = tuple(leak.argument for leak in leaks)
+        self.leaks_ = terms.leaks
         self._keep(targets)
         return self
 
@@ -196,6 +195,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             ridge=recipe.ridge,
             group_rows=self.group_rows,
             classes=situation.classes,
+            leaks=tuple(leak.argument for leak in leaks),
         )
         return terms, recipe.reader
 
@@ -231,15 +231,8 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
 
     @property
     def card_(self) -> Card:
-        """What is protected, how much, and from what: `print(estimator.card_)`.
-
-        That of the release, and what was taken from the rows beside it.
-        """
-        card = self.release_.card
-        if not self.leaks_:
-            return card
-        said = (_TAKEN, f"{', '.join(self.leaks_)}: not covered by the guarantee")
-        return Card((*card.facts, ("leaks", list(self.leaks_))), (*card.sentences, said))
+        """What is protected, how much, and from what: `print(estimator.card_)`."""
+        return self.release_.card
 
     @property
     def guarantee_(self) -> Guarantee:
@@ -279,13 +272,14 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "release_" in state:
-            state = {**state, "release_": pickles.unpacked(state["release_"])}
+            release = pickles.unpacked(state["release_"], leaks=state.get("leaks_", ()))
+            state = {**state, "release_": release}
         super().__setstate__(state)
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's picture, and the facts that matter."""
         facts = self._facts()
-        return f"{estimator_html_repr(self)}{page.table(facts, loud=(NOT_PRIVATE, _TAKEN))}"
+        return f"{estimator_html_repr(self)}{page.table(facts, loud=(NOT_PRIVATE, TAKEN))}"
 
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
@@ -302,7 +296,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             ]
         promised = self.guarantee_
         facts = [(title, text) for title, text in self.card_.sentences if title == NOT_PRIVATE]
-        facts += [(title, text) for title, text in self.card_.sentences if title == _TAKEN]
+        facts += [(title, text) for title, text in self.card_.sentences if title == TAKEN]
         return [
             *facts,
             ("reader", self.reader_),

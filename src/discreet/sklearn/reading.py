@@ -53,6 +53,7 @@ class Terms:
         ridge: how much least squares shrinks.
         group_rows: the influence of a record.
         classes: how many there are; None for regression.
+        leaks: names of what was taken from the rows.
     """
 
     epsilon: float
@@ -66,11 +67,12 @@ class Terms:
     ridge: float
     group_rows: float
     classes: int | None
+    leaks: tuple[str, ...] = ()
 
     @property
     def of_any_classifier(self) -> dict[str, Any]:
         """What `discreet.softmax_regression` takes, too, by name."""
-        names = ("epsilon", "delta", "neighbours", "key_norm", "rows_hint", "group_rows")
+        names = ("epsilon", "delta", "neighbours", "key_norm", "rows_hint", "group_rows", "leaks")
         return {name: getattr(self, name) for name in names}
 
     @property

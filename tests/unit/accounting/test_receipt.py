@@ -162,6 +162,9 @@ def test_a_mechanism_needs_all_its_fields_and_a_dictionary():
         ({"mechanisms": [{"mechanism": GAUSSIAN.to_dict()}]}, "fields"),
         ({"mechanisms": [{"mechanism": {"kind": "free"}, "count": 1}]}, "kind='free'"),
         ({"more": 1}, "fields"),
+        ({"leaks": "bounds"}, "leaks="),
+        ({"leaks": [7]}, "leaks"),
+        ({"leaks": ["somebody earns 7"]}, "leaks"),
     ],
 )
 def test_a_receipt_that_makes_no_sense_is_refused(change, name):
@@ -325,6 +328,30 @@ def test_memories_structures_and_receipts_add_up_together():
     other = discreet.build(rows[:, None], rows[:, None], **spend, scale=1.0)
     with pytest.raises(InvalidInput, match="neighbouring"):
         discreet.combine([other, tree])
+
+
+def test_what_was_taken_from_the_rows_stays_with_a_receipt_and_all_that_it_is_added_to():
+    plain, leaky = issue(), dataclasses.replace(issue(), leaks=("bounds", "classes"))
+    assert Receipt.from_dict(through_json(leaky.to_dict())) == leaky
+    said = "but for what was taken from the rows and is not covered (bounds, classes), can show"
+    assert f"the whole {said}" in str(leaky.guarantee(delta=1e-6))
+    assert "NOT PRIVATE (noise from Seeded(1)): the whole but for what was taken" in str(
+        dataclasses.replace(issue(entropy=Seeded(1)), leaks=("bounds",)).guarantee(delta=1e-6)
+    )
+    again = dataclasses.replace(leaky, id="another", leaks=("classes", "rows_hint"))
+    joint = str(combine([plain, leaky, again], delta=1e-6))
+    assert "is not covered (bounds, classes, rows_hint)," in joint
+    # Somebody may have a copy that does not say it.
+    silent = dataclasses.replace(leaky, leaks=())
+    assert "is not covered (bounds, classes)," in str(combine([silent, leaky], delta=1e-6))
+
+
+def test_a_receipt_without_leaks_is_written_as_ever():
+    described = issue().to_dict()
+    fields = ["id", "mechanisms", "neighbours", "unit", "scope", "source", "private"]
+    assert sorted(described) == sorted(fields)
+    assert Receipt.from_dict(through_json(described)).leaks == ()
+    assert "taken" not in str(Receipt.from_dict(described).guarantee(delta=1e-6))
 
 
 def test_huge_counts_in_a_file_do_no_harm():

@@ -89,7 +89,10 @@ def test_the_card_of_a_structure_is_shown_and_it_is_counted(folder):
         delta=1e-6,
     )
     structure.save("tree.safetensors")
-    assert json.loads(run("card", "tree.safetensors", "--json").output) == structure.card.to_dict()
+    facts = json.loads(run("card", "tree.safetensors", "--json").output)
+    assert facts == structure.card.to_dict()
+    assert facts["guarantee"] == str(structure.guarantee)
+    assert "whole_epsilon" not in facts
     shown = run("card", "tree.safetensors").output
     bound = f"{structure.error_bound(0.95):.4g}"
     for said in ("DPTreeDistance", "any one row", "e^ε", f"{structure.nbytes:,} bytes", bound):

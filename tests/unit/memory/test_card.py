@@ -45,6 +45,8 @@ def test_the_dictionary_is_json_and_holds_the_same_numbers():
     memory = build(tau=0.25)
     facts = json.loads(json.dumps(memory.card.to_dict()))
     assert (facts["epsilon"], facts["delta"]) == (0.7, 1e-6)
+    assert facts["guarantee"] == str(memory.guarantee)
+    assert facts["leaks"] == []
     assert facts["scale"] == 2.5
     assert facts["tau"] == pytest.approx(0.25, rel=1e-4)
     assert facts["rows"] is None

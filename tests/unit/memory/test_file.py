@@ -283,6 +283,44 @@ def test_what_was_made_for_tests_says_so_everywhere(tmp_path):
         assert json.loads(opened.metadata()["card"])["private"] is False
 
 
+def leaky():
+    return discreet.build(
+        unit_rows(50, 3), unit_rows(50, 2), **SPEND, scale=1.0, leaks=("key_norm", "rows_hint")
+    )
+
+
+def test_what_was_taken_from_the_rows_is_in_the_file_and_in_its_settings(tmp_path):
+    made = leaky()
+    made.save(tmp_path / "memory.safetensors")
+    again = discreet.load(tmp_path / "memory.safetensors")
+    assert again.receipt == made.receipt
+    assert again.receipt.leaks == ("key_norm", "rows_hint")
+    assert again.guarantee == made.guarantee
+    assert again.guarantee.scope == made.receipt.covering(made.receipt.scope)
+    assert "figure that was taken from the rows: none" in str(again.card)
+    assert "given by the builder" not in str(again.card)
+
+
+def test_a_file_without_leaks_does_not_speak_of_them():
+    def look(settings, *_):
+        assert "leaks" not in settings
+
+    resealed(build(), look)
+
+
+@pytest.mark.parametrize("leaks", [["bounds"], ["<b>"], "key_norm", None, 7])
+def test_a_file_and_its_guarantee_name_the_same_leaks(leaks):
+    def others(settings, *_):
+        settings["leaks"] = leaks
+
+    def quiet(settings, *_):
+        settings["guarantee"]["scope"] = "the memory, with all answers to any queries,"
+
+    for change in (others, quiet):
+        with pytest.raises(CorruptRelease):
+            file.from_bytes(resealed(leaky(), change))
+
+
 @pytest.mark.parametrize("name", ["source", "version", "release"])
 def test_texts_that_would_do_something_to_a_terminal_are_refused(name):
     changed = {name: "1.0\x1b[2J\nguarantee  epsilon = 0"}

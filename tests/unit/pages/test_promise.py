@@ -65,3 +65,23 @@ def test_people_are_counted_up():
     assert rounded_up(0.5470001) == "548"
     assert rounded_up(0.5) == "500"
     assert rounded_up(1.0) == "1,000"
+
+
+@given(st.floats(0.01, 3), st.integers(1, 6))
+def test_several_of_one_person_are_told_apart_no_better_than_that(epsilon, count):
+    """Laplace noise under a shift of several units, and Gaussian noise, for which it is exact."""
+    laplace = 1 - math.exp(-count * epsilon / 2) / 2  # how often the best test is right
+    assert laplace <= promise(epsilon, 0.0).of_several(count).coin + 1e-12
+    mu = 1 / gaussian_sigma(epsilon=epsilon, delta=1e-5)
+    several = promise(epsilon, 1e-5, mu=mu).of_several(count)
+    assert several.coin == pytest.approx(stats.norm.cdf(count * mu / 2))
+    assert several.coin <= promise(epsilon, 1e-5).of_several(count).coin
+    assert promise(epsilon, 1e-5, mu=mu).of_several(1) == promise(epsilon, 1e-5, mu=mu)
+
+
+def test_several_steps_add_up_their_deltas():
+    several = promise(0.5, 1e-3).of_several(3).guarantee
+    assert several.epsilon == pytest.approx(1.5)
+    assert several.delta == pytest.approx(1e-3 * (1 + math.exp(0.5) + math.exp(1.0)))
+    assert promise(600.0, 1e-3).of_several(10).guarantee.delta == 1.0
+    assert promise(600.0, 1e-3).of_several(10).coin == 1.0

@@ -1,5 +1,6 @@
 """A page for every kind of file that was ever written."""
 
+import math
 import pathlib
 import re
 import warnings
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 from data import unit_rows
 from markup import Reader
+from scipy import stats
 
 import discreet
 from discreet.memory.reader import WITHIN
 from discreet.pages import as_html, asking, explained
+from discreet.pages.promise import Promise
 from discreet.testing import Seeded
 
 FILES = sorted((pathlib.Path(__file__).parents[2] / "golden" / "files").glob("*.safetensors"))
@@ -37,6 +40,9 @@ def test_every_file_has_a_page_and_every_line_of_its_card_a_meaning(path):
     reader = Reader(text)
     assert len(reader.all("h1")) == 1
     assert str(release.guarantee) in reader.text
+    for claim in ("given to anybody", "without looking at the rows.", "before any row was read"):
+        assert claim not in reader.text
+    assert "stated by the builder" in reader.text
     for title, sentence in release.card.sentences:
         assert sentence in reader.text
         assert explained.MEANINGS[title] in reader.text
@@ -69,8 +75,52 @@ def test_a_replaced_record_is_spoken_of_as_one():
         rows_hint=400,
     )
     text = Reader(as_html(made, name="a", pictures=False)).text
-    assert "which of two rows was yours" in text
-    assert "about you as a whole" in text
+    assert "which of two records was yours" in text
+    assert "If they are all of yours, the promise is about you as a whole." in text
+
+
+def test_somebody_with_several_records_is_told_how_much_less_is_promised():
+    """Passages are records by themselves: somebody who wrote three of them has three."""
+    rows = unit_rows(400, 3)
+    made = discreet.build(
+        rows, rows, epsilon=1.0, delta=1e-6, scale=1.0, groups=np.arange(400) // 2
+    )
+    text = Reader(as_html(made, name="a", pictures=False)).text
+    assert "however many" not in text
+    mu = 1 / discreet.accounting.gaussian_sigma(epsilon=1.0, delta=1e-6)
+    figures = [math.ceil(1000 * stats.norm.cdf(count * mu / 2)) for count in (1, 2, 3, 5, 10)]
+    assert figures == [548, 594, 639, 723, 882]
+    assert "1 548 2 594 3 639 5 723 10 882" in text
+
+
+def test_somebody_who_has_the_file_is_promised_what_holds_for_all_of_it():
+    """A guarantee for one column of answers says nothing of the others, which the file has, too."""
+    rng = np.random.default_rng(0)
+    options = {"upper": 1.0, "value_bound": 1.0, "epsilon": 1.0, "delta": 1e-6, "p_f": 0.1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # so few rows give noise
+        made = discreet.paper.DPCrossAttention(
+            rng.random((200, 1)),
+            rng.uniform(-1, 1, (200, 16)),
+            **options,
+            delta_prime=1e-6,
+            degree=1,
+            scope="entry",
+            accounting="tight",
+        )
+    whole = made.whole_guarantee
+    assert whole == made.receipt.guarantee(delta=whole.delta)
+    assert whole.epsilon > 3
+    text = Reader(as_html(made, name="a", pictures=False)).text
+    right = math.ceil(1000 * Promise.of(whole, made.receipt).coin)
+    assert right > 950
+    assert f"they are right at most {right} times in 1,000" in text
+    assert "732" not in text  # what the guarantee of one column would allow
+    assert text.index(str(whole)) < text.index(str(made.guarantee))
+    assert "This is for somebody who has the file." in text
+    facts = made.card.to_dict()
+    assert (facts["epsilon"], facts["whole_epsilon"]) == (made.guarantee.epsilon, whole.epsilon)
+    assert facts["whole_guarantee"] == str(whole) == dict(made.card.sentences)["whole file"]
 
 
 def test_names_are_text(memory):

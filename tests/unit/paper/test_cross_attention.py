@@ -67,6 +67,10 @@ def test_what_an_entry_says_of_the_whole_covers_all_its_nodes(accounting):
     assert entry.receipt.guarantee(delta=delta).epsilon <= epsilon
     assert epsilon <= (COLUMNS + 1) / 2 * OPTIONS["epsilon"] * 1.001
     assert epsilon > entry.guarantee.epsilon
+    assert entry.whole_guarantee.epsilon > entry.tight_guarantee.epsilon
+    assert entry.whole_guarantee == entry.receipt.guarantee(delta=entry.whole_guarantee.delta)
+    vector = build(scope="vector", accounting=accounting)
+    assert vector.whole_guarantee == vector.guarantee
 
 
 @pytest.mark.parametrize("accounting", ["paper", "tight"])

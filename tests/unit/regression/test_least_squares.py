@@ -386,3 +386,5 @@ def test_settings_of_a_record_are_of_the_record():
     assert rows.digest != records.digest
     other = LeastSquaresOptions(**SPEND, features="linear", share=0.5)
     assert settle([shape], other).digest != rows.digest
+    leaky = LeastSquaresOptions(**SPEND, features="linear", leaks=("bounds",))
+    assert settle([shape], leaky).digest != rows.digest  # or a merge could lose them
