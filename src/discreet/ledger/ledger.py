@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet import _validate
+from discreet._warn import warn
 from discreet.accounting import Mechanism, Receipt
 from discreet.accounting.compose import check_mechanisms
 from discreet.accounting.receipt import Carrier
@@ -156,10 +157,16 @@ class Ledger:
                 )
             records.add_event(connection, id, "drawn")
 
-    def void(self, id: str) -> None:  # noqa: A002
+    def void(self, id: str) -> bool:  # noqa: A002
         """Take back a reservation whose noise was never drawn, for instance after a crash.
 
         Whoever still means to draw it will fail. What was drawn cannot be taken back.
+
+        It counts no more, unless something of the same data set was drawn since it was reserved.
+        Then it keeps counting, and a warning says so: whoever looks at a release, and then chooses
+        what becomes of another, would gain more than the limit allows. `docs/privacy.md`, "Ledger".
+
+        Returns whether it keeps counting.
         """
         with self._store.writing() as connection:
             state = records.state_of(connection, id)
@@ -169,6 +176,15 @@ class Ledger:
                     "can be voided."
                 )
             records.add_event(connection, id, "voided")
+            dataset = records.dataset_counting(connection, id)
+        if dataset is not None:
+            warn(
+                f"{id} is voided and will never be drawn, but it keeps counting: another release "
+                f"of data set {dataset!r} was drawn while it was reserved, as far as the ledger "
+                "can tell, and whoever takes it back may have looked at that.",
+                UserWarning,
+            )
+        return dataset is not None
 
     def spend(
         self,

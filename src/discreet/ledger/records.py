@@ -15,12 +15,23 @@ from discreet.privacy import Neighbours, Privacy
 
 _STATES = {"drawn": State.SPENT, "released": State.RELEASED, "voided": State.VOIDED}
 
-# A spend without its receipt, which takes longest to read; the last column: whether it counts.
-_CHARGES = """
-SELECT id, square, tail, loss,
-    NOT EXISTS (SELECT 1 FROM events WHERE events.spend = spends.id AND kind = 'voided')
-FROM spends WHERE dataset = ?1 AND (?2 IS NULL OR analyst = ?2) ORDER BY number
+# Whether a spend counts: unless it was voided, and nothing of its data set was drawn between its
+# reservation and that. Who has seen another release may not take this one back because of it.
+_COUNTS = """
+NOT EXISTS (
+    SELECT 1 FROM events AS void
+    WHERE void.spend = spends.id AND void.kind = 'voided' AND NOT EXISTS (
+        SELECT 1 FROM events AS draw CROSS JOIN spends AS other ON other.id = draw.spend
+        WHERE draw.number > spends.events_before AND draw.number < void.number
+        AND draw.kind = 'drawn' AND other.dataset = spends.dataset
+    )
+)
 """
+_OF_AN_ACCOUNT = "FROM spends WHERE dataset = ?1 AND (?2 IS NULL OR analyst = ?2) ORDER BY number"
+
+# A spend without its receipt, which takes longest to read.
+_CHARGES = f"SELECT id, square, tail, loss, {_COUNTS} {_OF_AN_ACCOUNT}"
+_SPENDS = f"SELECT id, receipt, delta, analyst, at, {_COUNTS} {_OF_AN_ACCOUNT}"
 
 
 @dataclass(frozen=True)
@@ -120,8 +131,9 @@ def add_spend(
     charge = Charge.of(receipt.mechanisms)
     written = json.dumps(receipt.to_dict(), allow_nan=False)
     connection.execute(
-        "INSERT INTO spends (id, dataset, analyst, receipt, delta, square, tail, loss, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO spends "
+        "(id, dataset, analyst, receipt, delta, square, tail, loss, at, events_before) "
+        "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE(MAX(number), 0) FROM events",
         (receipt.id, dataset.name, analyst, written, delta, *astuple(charge), now()),
     )
 
@@ -142,6 +154,14 @@ def state_of(connection: sqlite3.Connection, spend: str) -> State:
     return _state([kind for (kind,) in rows])
 
 
+def dataset_counting(connection: sqlite3.Connection, spend: str) -> str | None:
+    """Return the data set that a spend counts for; None if it counts no more."""
+    row = connection.execute(
+        f"SELECT dataset FROM spends WHERE id = ? AND {_COUNTS}", (spend,)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
 def spends(
     connection: sqlite3.Connection, dataset: Dataset, analyst: str | None
 ) -> tuple[Spend, ...]:
@@ -151,11 +171,7 @@ def spends(
         "SELECT spend, kind, detail FROM events ORDER BY number"
     ):
         events.setdefault(spend, []).append((kind, detail))
-    rows = connection.execute(
-        "SELECT id, receipt, delta, analyst, at FROM spends "
-        "WHERE dataset = ?1 AND (?2 IS NULL OR analyst = ?2) ORDER BY number",
-        (dataset.name, analyst),
-    )
+    rows = connection.execute(_SPENDS, (dataset.name, analyst))
     return tuple(
         Spend(
             receipt=_receipt(receipt),
@@ -163,9 +179,10 @@ def spends(
             analyst=who,
             at=at,
             state=_state([kind for kind, _ in events.get(spend, ())]),
+            counts=bool(counts),
             places=tuple(detail for kind, detail in events.get(spend, ()) if kind == "released"),
         )
-        for spend, receipt, delta, who, at in rows
+        for spend, receipt, delta, who, at, counts in rows
     )
 
 

@@ -14,7 +14,7 @@ _LARGEST = 1e9
 
 
 class State(StrEnum):
-    """How far a spend has come. All but the last count."""
+    """How far a spend has come. All but the last count, and that, too, if `Spend.counts` says so."""
 
     RESERVED = "reserved"
     SPENT = "spent"
@@ -32,6 +32,8 @@ class Spend:
         analyst: who asked, if that was said.
         at: when it was reserved, UTC.
         state: how far it has come.
+        counts: whether it counts: always, unless it was voided before anything else of its data
+            set was drawn that it could have been taken back because of (`Ledger.void`).
         places: where it went, as far as that was noted.
     """
 
@@ -40,6 +42,7 @@ class Spend:
     analyst: str | None
     at: str
     state: State
+    counts: bool
     places: tuple[str, ...]
 
     @property
@@ -62,6 +65,7 @@ class Spend:
         return {
             "id": self.id,
             "state": str(self.state),
+            "counts": self.counts,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "analyst": self.analyst,
@@ -124,7 +128,7 @@ class Statement:
 
     @property
     def _counted(self) -> list[Spend]:
-        return [each for each in self.spends if each.state is not State.VOIDED]
+        return [each for each in self.spends if each.counts]
 
     def __str__(self) -> str:
         mark = "" if self.private else f"{NOT_PRIVATE}: "

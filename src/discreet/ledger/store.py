@@ -7,7 +7,7 @@ here.
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from discreet.errors import LedgerError
 
 # "disc", so that `file` and we know the file again; and which tables it has.
-APPLICATION_ID, VERSION = 0x64697363, 1
+APPLICATION_ID, VERSION = 0x64697363, 2
 
 # How long to wait for others, in seconds.
 PATIENCE = 60.0
@@ -47,7 +47,8 @@ CREATE TABLE spends (
     square REAL NOT NULL,  -- this and the next two follow from the receipt, to be added up quickly
     tail REAL NOT NULL,
     loss REAL NOT NULL,
-    at TEXT NOT NULL
+    at TEXT NOT NULL,
+    events_before INTEGER NOT NULL DEFAULT 0  -- the number of the last event when it was reserved
 );
 CREATE INDEX spends_of_a_dataset ON spends (dataset);
 CREATE TABLE events (
@@ -76,6 +77,17 @@ _KEYS = {
 }
 
 
+# Version 1 has not kept which events came before a reservation. As if there had been none, all that
+# was drawn was drawn after it: what is voided counts rather too often than not often enough.
+_MAKE_IT_VERSION_2 = (
+    "ALTER TABLE spends ADD COLUMN events_before INTEGER NOT NULL DEFAULT 0",
+    "PRAGMA user_version = 2",
+)
+_READ_IT_AS_VERSION_2 = (
+    "CREATE TEMP VIEW spends AS SELECT *, 0 AS events_before FROM main.spends",
+)
+
+
 @dataclass(frozen=True)
 class Store:
     """Where a ledger is kept.
@@ -90,7 +102,7 @@ class Store:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection that sees one state of the ledger."""
         mode = "rw" if os.access(self.path, os.W_OK) else self._only_read
-        with self._transaction("BEGIN", "read", mode) as connection:
+        with self._transaction("BEGIN", "read", mode, _READ_IT_AS_VERSION_2) as connection:
             yield connection
 
     @contextmanager
@@ -99,7 +111,9 @@ class Store:
         if self.path.exists() and not os.access(self.path, os.W_OK):
             # SQLite would leave a file beside it that stays read-only when this one is not.
             raise LedgerError(self._failed("written", "read-only"))
-        with self._transaction("BEGIN IMMEDIATE", "written", "rw") as connection:
+        with self._transaction(
+            "BEGIN IMMEDIATE", "written", "rw", _MAKE_IT_VERSION_2
+        ) as connection:
             yield connection
 
     @property
@@ -122,10 +136,12 @@ class Store:
                 for statement in _statements() if _is_blank(connection) else ():
                     connection.execute(statement)
                 connection.execute("COMMIT")
-            self._check(connection)
+            self._version(connection)
 
     @contextmanager
-    def _transaction(self, begin: str, verb: str, mode: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, begin: str, verb: str, mode: str, from_version_1: Sequence[str]
+    ) -> Iterator[sqlite3.Connection]:
         if not os.path.exists(self.path):  # Path.exists raises where we may not look
             raise LedgerError(
                 f"Expected {self.path} to be a ledger, and there is no such file: "
@@ -133,7 +149,8 @@ class Store:
             )
         with self._sentences(verb), self._connection(mode) as connection:
             connection.execute(begin)
-            self._check(connection)
+            for statement in from_version_1 if self._version(connection) == 1 else ():
+                connection.execute(statement)
             yield connection
             connection.execute("COMMIT")
 
@@ -148,8 +165,8 @@ class Store:
             connection.execute("PRAGMA foreign_keys = ON")
             yield connection
 
-    def _check(self, connection: sqlite3.Connection) -> None:
-        """Raise `LedgerError` unless this is a ledger that we can read."""
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """Return which tables it has, or raise `LedgerError` if it is no ledger that we know."""
         [application] = connection.execute("PRAGMA application_id").fetchone()
         [version] = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
@@ -159,6 +176,7 @@ class Store:
                 f"Expected {self.path} to be a ledger of version {VERSION}, and it is of version "
                 f"{version}: a newer discreet made it."
             )
+        return int(version)
 
     @contextmanager
     def _sentences(self, verb: str) -> Iterator[None]:

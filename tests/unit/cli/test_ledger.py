@@ -132,6 +132,27 @@ def test_void(run):
     assert Ledger("budget.db").statement("clinic").spends[1].state is State.VOIDED
 
 
+def test_a_void_that_came_too_late_says_that_it_keeps_counting_and_why(run):
+    from ledgers import receipt
+
+    early, late = receipt(0.1), receipt(0.1)
+    for held in (early, late):
+        Ledger("budget.db").account("clinic").reserve(held, delta=1e-6)
+    voided = run("ledger", "void", "budget.db", early.id)
+    assert "is voided, and counts no more" in voided.stdout
+    assert voided.stderr == ""
+    build(run, "memory.safetensors", *COUNTED, "--epsilon", "0.5")
+    voided = run("ledger", "void", "budget.db", late.id)
+    assert voided.exit_code == 0
+    assert "is voided, and keeps counting" in voided.stdout
+    assert "another release of data set 'clinic' was drawn" in voided.stderr
+    shown = run("ledger", "show", "budget.db").stdout
+    assert "voided  " in shown
+    assert "voided, still counts  " in shown
+    [facts] = json.loads(run("ledger", "show", "budget.db", "--json").stdout)
+    assert [each["counts"] for each in facts["spends"]] == [False, True, True]
+
+
 def test_a_note_that_fails_is_only_a_warning(run, tmp_path):
     build(run, "memory.safetensors")
     made = load("memory.safetensors")
