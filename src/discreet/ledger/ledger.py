@@ -33,7 +33,8 @@ class Ledger:
     threads, sent to other processes, and forked.
 
     Args:
-        path: of the file, on a local disk. `create` makes it.
+        path: of the file, on a local disk; by any symbolic link, but with no hard link beside it,
+            and not mounted without its folder. `create` makes it.
     """
 
     path: Path

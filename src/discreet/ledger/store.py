@@ -6,7 +6,9 @@ here.
 """
 
 import os
+import re
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -88,6 +90,9 @@ _READ_IT_AS_VERSION_2 = (
 )
 
 
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
+
+
 @dataclass(frozen=True)
 class Store:
     """Where a ledger is kept.
@@ -117,10 +122,15 @@ class Store:
             yield connection
 
     @property
+    def _file(self) -> Path:
+        """The file itself, if `path` is a symbolic link: SQLite's log lies beside that."""
+        return Path(os.path.realpath(self.path))
+
+    @property
     def _only_read(self) -> str:
         """How to open a file that nobody may write: alone, unless others have a log beside it."""
         try:
-            alone = not os.path.getsize(f"{self.path}-wal")
+            alone = not os.path.getsize(f"{self._file}-wal")
         except FileNotFoundError:
             alone = True
         except OSError:  # whoever opens it will say why
@@ -129,6 +139,7 @@ class Store:
 
     def create(self) -> None:
         """Make the file and its tables, unless they are there."""
+        self._check_that_it_can_be_shared()
         with self._sentences("written"), self._connection("rwc") as connection:
             if _is_blank(connection):
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -147,6 +158,7 @@ class Store:
                 f"Expected {self.path} to be a ledger, and there is no such file: "
                 "Ledger.create makes it (discreet ledger create)."
             )
+        self._check_that_it_can_be_shared()
         with self._sentences(verb), self._connection(mode) as connection:
             connection.execute(begin)
             for statement in from_version_1 if self._version(connection) == 1 else ():
@@ -154,10 +166,33 @@ class Store:
             yield connection
             connection.execute("COMMIT")
 
+    def _check_that_it_can_be_shared(self) -> None:
+        """Raise `LedgerError` if there may be another name for the file, in another folder.
+
+        The log that SQLite keeps, with all that was written last, is found by the file's name. Who
+        comes by another name has another log, and neither counts what the other spends. Whoever
+        comes by a name that was made just now finds it here, too: so a check at the beginning of
+        each operation is enough.
+        """
+        names = _number_of_names(self._file)
+        if names > 1:
+            raise LedgerError(
+                f"Expected the ledger {self.path} to have one name, and it has {names} (hard "
+                "links): what is counted by one is not seen by the other, because SQLite keeps a "
+                "log beside each. Remove all but one; nothing was released."
+            )
+        if _is_mounted_alone(self._file):
+            raise LedgerError(
+                f"Expected the ledger {self.path} to be mounted with its folder, and the file is "
+                "mounted by itself: what is counted here is not seen elsewhere, because SQLite "
+                "keeps a log beside it. Mount the folder (docker run -v /folder:/ledger); nothing "
+                "was released."
+            )
+
     @contextmanager
     def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
         """Yield a connection, and close it; what was not committed is then rolled back."""
-        address = f"{self.path.as_uri()}?mode={mode}"
+        address = f"{self._file.as_uri()}?mode={mode}"
         with closing(
             sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
         ) as connection:
@@ -210,6 +245,30 @@ class Store:
             return f"there is no directory {parent}"
         writable = os.access(parent, os.W_OK)
         return "it cannot be opened" if writable else "its directory is read-only"
+
+
+def _number_of_names(file: Path) -> int:
+    """Return how many hard links there are to a file, as far as its file system tells; or 0."""
+    try:
+        found = os.stat(file)
+    except OSError:  # not there yet, or whoever opens it will say why
+        return 0
+    return found.st_nlink if stat.S_ISREG(found.st_mode) else 0
+
+
+def _is_mounted_alone(file: Path) -> bool:
+    """Return whether something is mounted at this very path, where the system says what is."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_bytes()
+    except OSError:
+        return False
+    # The fifth field of a line, if there is one, in which blanks and the like are octal numbers.
+    points = (b"".join(line.split(b" ", 5)[4:5]) for line in mounts.split(b"\n"))
+    return os.fsencode(file) in (_OCTAL.sub(_character, each) for each in points)
+
+
+def _character(found: re.Match[bytes]) -> bytes:
+    return bytes([int(found[1], 8)])
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
