@@ -165,7 +165,9 @@ def in_a_namespace(script, *words):
     )
 
 
-TRY = HEAD + """
+TRY = (
+    HEAD
+    + """
 for path in sys.argv[1:]:
     for use in (
         Ledger(path).datasets,
@@ -177,9 +179,10 @@ for path in sys.argv[1:]:
         except discreet.LedgerError as error:
             print(error)
 """
+)
 
 
-@pytest.mark.parametrize("name", ["c1", "a folder\\with \"strange\" names\tand\nlines, ö"])
+@pytest.mark.parametrize("name", ["c1", 'a folder\\with "strange" names\tand\nlines, ö'])
 def test_a_file_that_is_mounted_by_itself_is_refused(ledger, tmp_path, name):
     inside = tmp_path / name
     inside.mkdir()

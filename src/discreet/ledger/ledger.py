@@ -214,7 +214,7 @@ class Ledger:
         delta = _delta(delta)
         with self._store.writing() as connection:
             found = records.dataset_named(connection, dataset)
-            found.check(receipt.mechanisms, receipt.unit)
+            found.check(receipt.mechanisms, receipt.unit, drawn=True)
             broken = broken_by(records.bounds(connection, found, analyst), receipt.mechanisms)
             records.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
             records.add_event(connection, receipt.id, "drawn")

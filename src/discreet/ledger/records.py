@@ -48,15 +48,39 @@ class Dataset:
     limit: Privacy
     unit: str
 
-    def check(self, mechanisms: Mechanisms, unit: str) -> None:
-        """Raise `InvalidInput` if these protect other neighbours or another unit."""
-        neighbours = mechanisms[0][0].neighbours
-        if (neighbours, unit) != (self.limit.neighbours, self.unit):
-            raise InvalidInput(
-                f"Expected a release for data set {self.name!r}, whose limit is for one "
-                f"{self.unit} under {str(self.limit.neighbours)!r}, and it is for one {unit} "
-                f"under {str(neighbours)!r}: the two do not add up."
-            )
+    def check(self, mechanisms: Mechanisms, unit: str, *, drawn: bool = False) -> None:
+        """Raise `InvalidInput` if these protect other neighbours or another unit, with a remedy.
+
+        Args:
+            mechanisms: of a release.
+            unit: whom they protect.
+            drawn: whether it is made already, and can no longer be asked for otherwise.
+        """
+        neighbours, wanted = mechanisms[0][0].neighbours, self.limit.neighbours
+        if (neighbours, unit) == (wanted, self.unit):
+            return
+        changes = "" if drawn else f"{self._changes(neighbours, unit)}, or "
+        advice = (
+            f"{changes}count it in another data set, with a limit of its own, that is made for "
+            f"unit {unit!r} and neighbours {str(neighbours)!r} (Ledger.create, or discreet ledger "
+            f"create --unit {unit} --neighbours {neighbours})."
+        )
+        raise InvalidInput(
+            f"Expected a release for data set {self.name!r}, whose limit is for one "
+            f"{self.unit} under {str(wanted)!r}, and it is for one {unit} under "
+            f"{str(neighbours)!r}: the two do not add up. {advice[0].upper()}{advice[1:]}"
+        )
+
+    def _changes(self, neighbours: Neighbours, unit: str) -> str:
+        """Return how to ask for a release that would add up."""
+        changes = []
+        if unit != self.unit:
+            give = "give `groups` where it takes them"
+            changes.append(give if self.unit == "record" else "leave `groups` out")
+        if neighbours is not self.limit.neighbours:
+            wanted = str(self.limit.neighbours)
+            changes.append(f"ask for `neighbours` {wanted!r} where it can be chosen")
+        return " and ".join(changes)
 
 
 def dataset_named(connection: sqlite3.Connection, name: str) -> Dataset:
@@ -157,7 +181,8 @@ def state_of(connection: sqlite3.Connection, spend: str) -> State:
 def dataset_counting(connection: sqlite3.Connection, spend: str) -> str | None:
     """Return the data set that a spend counts for; None if it counts no more."""
     row = connection.execute(
-        f"SELECT dataset FROM spends WHERE id = ? AND {_COUNTS}", (spend,)
+        f"SELECT dataset FROM spends WHERE id = ? AND {_COUNTS}",  # noqa: S608 (our own words)
+        (spend,),
     ).fetchone()
     return None if row is None else str(row[0])
 

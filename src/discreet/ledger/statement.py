@@ -14,7 +14,7 @@ _LARGEST = 1e9
 
 
 class State(StrEnum):
-    """How far a spend has come. All but the last count, and that, too, if `Spend.counts` says so."""
+    """How far a spend has come. All but the last count; for that, `Spend.counts` tells."""
 
     RESERVED = "reserved"
     SPENT = "spent"

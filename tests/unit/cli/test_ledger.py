@@ -76,6 +76,28 @@ def test_a_ledger_that_is_missing_writes_nothing(run, tmp_path):
     assert not (tmp_path / "one.safetensors").exists()
 
 
+def test_a_release_for_others_than_the_data_set_counts_is_told_what_to_do(run, tmp_path):
+    np.save("ids.npy", np.arange(60) // 2)
+    refused = build(run, "one.safetensors", *COUNTED, "--groups", "ids.npy")
+    assert refused.exit_code == 2
+    assert refused.stderr.count("\n") == 1
+    assert "Leave `--groups` out, or count it in another data set" in refused.stderr
+    assert "discreet ledger create --unit record --neighbours add_remove" in refused.stderr
+    refused = build(run, "one.safetensors", *COUNTED, "--neighbours", "replace")
+    assert "Ask for `--neighbours` 'add_remove' where it can be chosen, or count" in refused.stderr
+    command = ["--epsilon", 2, "--delta", 1e-5, "--neighbours", "add_remove", "--unit", "record"]
+    assert run("ledger", "create", "budget.db", "people", *command).exit_code == 0
+    refused = build(run, "one.safetensors", "--ledger", "budget.db", "--dataset", "people")
+    assert "Give `--groups` where it takes them, or count it in" in refused.stderr
+    assert not (tmp_path / "one.safetensors").exists()
+    counted = ("--ledger", "budget.db", "--dataset", "people")
+    done = build(run, "one.safetensors", *counted, "--groups", "ids.npy")
+    assert done.exit_code == 0, done.output
+    refused = run("ledger", "spend", "budget.db", "clinic", "one.safetensors")
+    assert "Count it in another data set" in refused.stderr
+    assert "groups" not in refused.stderr
+
+
 def test_show(run, tmp_path):
     run("ledger", "limit", "budget.db", "clinic", "eve", "--epsilon", "1", "--delta", "1e-6")
     build(run, "memory.safetensors", *COUNTED, "--analyst", "eve")
