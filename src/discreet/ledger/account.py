@@ -51,8 +51,8 @@ class Account:
     def reserve(self, receipt: Receipt, *, delta: float) -> "Reservation":
         """Count a release before its noise is drawn, or raise `BudgetExceeded`.
 
-        From now on it counts, whatever happens, unless it is voided before its `draw` and before
-        that of any other release of the data set.
+        From now on it counts, whatever happens, unless it is voided before its noise, or that of
+        another release of the data set, is drawn.
         """
         self.ledger.reserve(self.dataset, receipt, delta=delta, analyst=self.analyst)
         return Reservation(self.ledger, receipt.id)

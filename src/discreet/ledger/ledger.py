@@ -198,7 +198,8 @@ class Ledger:
         """Count a release that was made without the ledger: a memory from a file, a receipt.
 
         It is counted even if it exceeds the limit, since it cannot be taken back; then
-        `BudgetExceeded` says so, and nothing will fit any more.
+        `BudgetExceeded` says so, and nothing will fit any more. Count it at once: the limit does
+        not cover what is chosen by looking at a release that the ledger does not know yet.
 
         Args:
             dataset: whose rows it was made of.

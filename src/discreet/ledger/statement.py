@@ -32,8 +32,8 @@ class Spend:
         analyst: who asked, if that was said.
         at: when it was reserved, UTC.
         state: how far it has come.
-        counts: whether it counts: always, unless it was voided before anything else of its data
-            set was drawn that it could have been taken back because of (`Ledger.void`).
+        counts: whether it counts. What was voided does not, unless another release of the data set
+            was drawn while it was reserved (`Ledger.void`).
         places: where it went, as far as that was noted.
     """
 

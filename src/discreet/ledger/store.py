@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from discreet.errors import LedgerError
@@ -89,13 +90,12 @@ _READ_IT_AS_VERSION_2 = (
     "CREATE TEMP VIEW spends AS SELECT *, 0 AS events_before FROM main.spends",
 )
 
-
 _OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
 @dataclass(frozen=True)
 class Store:
-    """Where a ledger is kept.
+    """Where a ledger is kept, for one operation.
 
     Attributes:
         path: of the file, absolute.
@@ -121,7 +121,7 @@ class Store:
         ) as connection:
             yield connection
 
-    @property
+    @cached_property  # a store serves one operation, which checks and opens the same file
     def _file(self) -> Path:
         """The file itself, if `path` is a symbolic link: SQLite's log lies beside that."""
         return Path(os.path.realpath(self.path))
