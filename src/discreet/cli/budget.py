@@ -8,7 +8,7 @@ from discreet.cli.commands import check_output, opened_release, pictures, print_
 from discreet.cli.counting import note_release
 from discreet.cli.shell import Page, printable
 from discreet.errors import BudgetExceeded
-from discreet.ledger import Ledger, State, Statement
+from discreet.ledger import Ledger, Spend, State, Statement
 from discreet.privacy import NOT_PRIVATE, rounded_down, rounded_up
 
 _BAR = 20
@@ -43,8 +43,8 @@ def spend_file(path: Path, name: str, release: Path, *, analyst: str | None) -> 
 
 def void_spend(path: Path, name: str) -> None:
     """Take back a reservation."""
-    Ledger(path).void(name)
-    print_page(f"{path}: {name} is voided, and counts no more.")
+    ends = "keeps counting" if Ledger(path).void(name) else "counts no more"  # a warning says why
+    print_page(f"{path}: {name} is voided, and {ends}.")
 
 
 def show_budget(
@@ -103,13 +103,13 @@ def _bar(statement: Statement) -> str:
 def _print_spends(statement: Statement) -> None:
     """Print when and what was spent; under each its id, which is to be typed again, and its files.
 
-    What was voided is dim: it counts no more.
+    What counts no more is dim.
     """
     console = Page()
     cells = [
         (
             each.at[:10],
-            f"{each.state}{'' if each.receipt.private else f' {NOT_PRIVATE}'}",
+            _state(each),
             rounded_up(each.epsilon),
             f"{each.delta:g}",
             printable(each.analyst or ""),
@@ -119,8 +119,14 @@ def _print_spends(statement: Statement) -> None:
     heading, *drawn = aligned([_HEADINGS, *cells], gap=2, right=False)
     console.print(heading, style="bold", markup=False, soft_wrap=True)
     for each, text in zip(statement.spends, drawn, strict=True):
-        style = "dim" if each.state is State.VOIDED else None
+        style = None if each.counts else "dim"
         leaks = [each.receipt.note.removeprefix(", ")] if each.receipt.leaks else []
         below = [each.id, *leaks, *(printable(place) for place in each.places)]
         for line in (text, *(f"  {one}" for one in below)):
             console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _state(spend: Spend) -> str:
+    """Return how far a spend has come, and what else there is to know of it."""
+    still = ", still counts" if spend.state is State.VOIDED and spend.counts else ""
+    return f"{spend.state}{still}{'' if spend.receipt.private else f' {NOT_PRIVATE}'}"

@@ -107,6 +107,9 @@ def void(
 ) -> None:
     """Take back a reservation whose noise was never drawn, for instance after a crash.
 
+    It counts no more, unless another release of the data set was drawn since it was reserved: then
+    it keeps counting, and a warning says so.
+
     Example: discreet ledger void budget.db 0123456789abcdef0123456789abcdef
     """
     from discreet.cli.budget import void_spend

@@ -51,7 +51,8 @@ class Account:
     def reserve(self, receipt: Receipt, *, delta: float) -> "Reservation":
         """Count a release before its noise is drawn, or raise `BudgetExceeded`.
 
-        From now on it counts, whatever happens, unless it is voided before `draw`.
+        From now on it counts, whatever happens, unless it is voided before its noise, or that of
+        another release of the data set, is drawn.
         """
         self.ledger.reserve(self.dataset, receipt, delta=delta, analyst=self.analyst)
         return Reservation(self.ledger, receipt.id)
@@ -68,9 +69,13 @@ class Reservation:
         """Note on the disk that the noise is about to be drawn; fails if this was voided."""
         self.ledger.draw(self.id)
 
-    def void(self) -> None:
-        """Take it back; fails once `draw` was called."""
-        self.ledger.void(self.id)
+    def void(self) -> bool:
+        """Take it back; fails once `draw` was called.
+
+        Returns whether it keeps counting all the same, because another release was drawn
+        meanwhile; a warning says so, too (`Ledger.void`).
+        """
+        return self.ledger.void(self.id)
 
 
 def check(
@@ -96,6 +101,7 @@ def count(account: Account | None, receipt: Receipt, *, delta: float) -> None:
     try:
         reservation.draw()
     except BaseException:
-        with suppress(DiscreetError):  # it stays reserved then, and counts
+        # It stays reserved then, or was voided too late, and counts; that is not what went wrong.
+        with suppress(DiscreetError, UserWarning):
             reservation.void()
         raise

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet import _validate
+from discreet._warn import warn
 from discreet.accounting import Mechanism, Receipt
 from discreet.accounting.compose import check_mechanisms
 from discreet.accounting.receipt import Carrier
@@ -32,7 +33,8 @@ class Ledger:
     threads, sent to other processes, and forked.
 
     Args:
-        path: of the file, on a local disk. `create` makes it.
+        path: of the file, on a local disk; by any symbolic link, but with no hard link beside it,
+            and not mounted without its folder. `create` makes it.
     """
 
     path: Path
@@ -156,10 +158,16 @@ class Ledger:
                 )
             records.add_event(connection, id, "drawn")
 
-    def void(self, id: str) -> None:  # noqa: A002
+    def void(self, id: str) -> bool:  # noqa: A002
         """Take back a reservation whose noise was never drawn, for instance after a crash.
 
         Whoever still means to draw it will fail. What was drawn cannot be taken back.
+
+        It counts no more, unless something of the same data set was drawn since it was reserved.
+        Then it keeps counting, and a warning says so: whoever looks at a release, and then chooses
+        what becomes of another, would gain more than the limit allows. `docs/privacy.md`, "Ledger".
+
+        Returns whether it keeps counting.
         """
         with self._store.writing() as connection:
             state = records.state_of(connection, id)
@@ -169,6 +177,15 @@ class Ledger:
                     "can be voided."
                 )
             records.add_event(connection, id, "voided")
+            dataset = records.dataset_counting(connection, id)
+        if dataset is not None:
+            warn(
+                f"{id} is voided and will never be drawn, but it keeps counting: another release "
+                f"of data set {dataset!r} was drawn while it was reserved, as far as the ledger "
+                "can tell, and whoever takes it back may have looked at that.",
+                UserWarning,
+            )
+        return dataset is not None
 
     def spend(
         self,
@@ -181,7 +198,8 @@ class Ledger:
         """Count a release that was made without the ledger: a memory from a file, a receipt.
 
         It is counted even if it exceeds the limit, since it cannot be taken back; then
-        `BudgetExceeded` says so, and nothing will fit any more.
+        `BudgetExceeded` says so, and nothing will fit any more. Count it at once: the limit does
+        not cover what is chosen by looking at a release that the ledger does not know yet.
 
         Args:
             dataset: whose rows it was made of.
@@ -197,7 +215,7 @@ class Ledger:
         delta = _delta(delta)
         with self._store.writing() as connection:
             found = records.dataset_named(connection, dataset)
-            found.check(receipt.mechanisms, receipt.unit)
+            found.check(receipt.mechanisms, receipt.unit, drawn=True)
             broken = broken_by(records.bounds(connection, found, analyst), receipt.mechanisms)
             records.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
             records.add_event(connection, receipt.id, "drawn")

@@ -15,12 +15,23 @@ from discreet.privacy import Neighbours, Privacy
 
 _STATES = {"drawn": State.SPENT, "released": State.RELEASED, "voided": State.VOIDED}
 
-# A spend without its receipt, which takes longest to read; the last column: whether it counts.
-_CHARGES = """
-SELECT id, square, tail, loss,
-    NOT EXISTS (SELECT 1 FROM events WHERE events.spend = spends.id AND kind = 'voided')
-FROM spends WHERE dataset = ?1 AND (?2 IS NULL OR analyst = ?2) ORDER BY number
+# Whether a spend counts: unless it was voided, and nothing of its data set was drawn between its
+# reservation and that. Who has seen another release may not take this one back because of it.
+_COUNTS = """
+NOT EXISTS (
+    SELECT 1 FROM events AS void
+    WHERE void.spend = spends.id AND void.kind = 'voided' AND NOT EXISTS (
+        SELECT 1 FROM events AS draw CROSS JOIN spends AS other ON other.id = draw.spend
+        WHERE draw.number > spends.events_before AND draw.number < void.number
+        AND draw.kind = 'drawn' AND other.dataset = spends.dataset
+    )
+)
 """
+_OF_AN_ACCOUNT = "FROM spends WHERE dataset = ?1 AND (?2 IS NULL OR analyst = ?2) ORDER BY number"
+
+# A spend without its receipt, which takes longest to read.
+_CHARGES = f"SELECT id, square, tail, loss, {_COUNTS} {_OF_AN_ACCOUNT}"
+_SPENDS = f"SELECT id, receipt, delta, analyst, at, {_COUNTS} {_OF_AN_ACCOUNT}"
 
 
 @dataclass(frozen=True)
@@ -37,15 +48,39 @@ class Dataset:
     limit: Privacy
     unit: str
 
-    def check(self, mechanisms: Mechanisms, unit: str) -> None:
-        """Raise `InvalidInput` if these protect other neighbours or another unit."""
-        neighbours = mechanisms[0][0].neighbours
-        if (neighbours, unit) != (self.limit.neighbours, self.unit):
-            raise InvalidInput(
-                f"Expected a release for data set {self.name!r}, whose limit is for one "
-                f"{self.unit} under {str(self.limit.neighbours)!r}, and it is for one {unit} "
-                f"under {str(neighbours)!r}: the two do not add up."
-            )
+    def check(self, mechanisms: Mechanisms, unit: str, *, drawn: bool = False) -> None:
+        """Raise `InvalidInput` if these protect other neighbours or another unit, with a remedy.
+
+        Args:
+            mechanisms: of a release.
+            unit: whom they protect.
+            drawn: whether it is made already, and can no longer be asked for otherwise.
+        """
+        neighbours, wanted = mechanisms[0][0].neighbours, self.limit.neighbours
+        if (neighbours, unit) == (wanted, self.unit):
+            return
+        changes = "" if drawn else f"{self._changes(neighbours, unit)}, or "
+        advice = (
+            f"{changes}count it in another data set, with a limit of its own, that is made for "
+            f"unit {unit!r} and neighbours {str(neighbours)!r} (Ledger.create, or discreet ledger "
+            f"create --unit {unit} --neighbours {neighbours})."
+        )
+        raise InvalidInput(
+            f"Expected a release for data set {self.name!r}, whose limit is for one "
+            f"{self.unit} under {str(wanted)!r}, and it is for one {unit} under "
+            f"{str(neighbours)!r}: the two do not add up. {advice[0].upper()}{advice[1:]}"
+        )
+
+    def _changes(self, neighbours: Neighbours, unit: str) -> str:
+        """Return how to ask for a release that would add up."""
+        changes = []
+        if unit != self.unit:
+            give = "give `groups` where it takes them"
+            changes.append(give if self.unit == "record" else "leave `groups` out")
+        if neighbours is not self.limit.neighbours:
+            wanted = str(self.limit.neighbours)
+            changes.append(f"ask for `neighbours` {wanted!r} where it can be chosen")
+        return " and ".join(changes)
 
 
 def dataset_named(connection: sqlite3.Connection, name: str) -> Dataset:
@@ -120,8 +155,9 @@ def add_spend(
     charge = Charge.of(receipt.mechanisms)
     written = json.dumps(receipt.to_dict(), allow_nan=False)
     connection.execute(
-        "INSERT INTO spends (id, dataset, analyst, receipt, delta, square, tail, loss, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO spends "
+        "(id, dataset, analyst, receipt, delta, square, tail, loss, at, events_before) "
+        "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE(MAX(number), 0) FROM events",
         (receipt.id, dataset.name, analyst, written, delta, *astuple(charge), now()),
     )
 
@@ -142,6 +178,15 @@ def state_of(connection: sqlite3.Connection, spend: str) -> State:
     return _state([kind for (kind,) in rows])
 
 
+def dataset_counting(connection: sqlite3.Connection, spend: str) -> str | None:
+    """Return the data set that a spend counts for; None if it counts no more."""
+    row = connection.execute(
+        f"SELECT dataset FROM spends WHERE id = ? AND {_COUNTS}",  # noqa: S608 (our own words)
+        (spend,),
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
 def spends(
     connection: sqlite3.Connection, dataset: Dataset, analyst: str | None
 ) -> tuple[Spend, ...]:
@@ -151,11 +196,7 @@ def spends(
         "SELECT spend, kind, detail FROM events ORDER BY number"
     ):
         events.setdefault(spend, []).append((kind, detail))
-    rows = connection.execute(
-        "SELECT id, receipt, delta, analyst, at FROM spends "
-        "WHERE dataset = ?1 AND (?2 IS NULL OR analyst = ?2) ORDER BY number",
-        (dataset.name, analyst),
-    )
+    rows = connection.execute(_SPENDS, (dataset.name, analyst))
     return tuple(
         Spend(
             receipt=_receipt(receipt),
@@ -163,9 +204,10 @@ def spends(
             analyst=who,
             at=at,
             state=_state([kind for kind, _ in events.get(spend, ())]),
+            counts=bool(counts),
             places=tuple(detail for kind, detail in events.get(spend, ()) if kind == "released"),
         )
-        for spend, receipt, delta, who, at in rows
+        for spend, receipt, delta, who, at, counts in rows
     )
 
 

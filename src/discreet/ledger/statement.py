@@ -15,7 +15,7 @@ _LARGEST = 1e9
 
 
 class State(StrEnum):
-    """How far a spend has come. All but the last count."""
+    """How far a spend has come. All but the last count; for that, `Spend.counts` tells."""
 
     RESERVED = "reserved"
     SPENT = "spent"
@@ -33,6 +33,8 @@ class Spend:
         analyst: who asked, if that was said.
         at: when it was reserved, UTC.
         state: how far it has come.
+        counts: whether it counts. What was voided does not, unless another release of the data set
+            was drawn while it was reserved (`Ledger.void`).
         places: where it went, as far as that was noted.
     """
 
@@ -41,6 +43,7 @@ class Spend:
     analyst: str | None
     at: str
     state: State
+    counts: bool
     places: tuple[str, ...]
 
     @property
@@ -63,6 +66,7 @@ class Spend:
         return {
             "id": self.id,
             "state": str(self.state),
+            "counts": self.counts,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "analyst": self.analyst,
@@ -124,7 +128,7 @@ class Statement:
 
     @property
     def _counted(self) -> list[Spend]:
-        return [each for each in self.spends if each.state is not State.VOIDED]
+        return [each for each in self.spends if each.counts]
 
     def __str__(self) -> str:
         mark = "" if self.private else f"{NOT_PRIVATE}: "

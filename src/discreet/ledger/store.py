@@ -6,16 +6,19 @@ here.
 """
 
 import os
+import re
 import sqlite3
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from discreet.errors import LedgerError
 
 # "disc", so that `file` and we know the file again; and which tables it has.
-APPLICATION_ID, VERSION = 0x64697363, 1
+APPLICATION_ID, VERSION = 0x64697363, 2
 
 # How long to wait for others, in seconds.
 PATIENCE = 60.0
@@ -47,7 +50,8 @@ CREATE TABLE spends (
     square REAL NOT NULL,  -- this and the next two follow from the receipt, to be added up quickly
     tail REAL NOT NULL,
     loss REAL NOT NULL,
-    at TEXT NOT NULL
+    at TEXT NOT NULL,
+    events_before INTEGER NOT NULL DEFAULT 0  -- the number of the last event when it was reserved
 );
 CREATE INDEX spends_of_a_dataset ON spends (dataset);
 CREATE TABLE events (
@@ -76,9 +80,22 @@ _KEYS = {
 }
 
 
+# Version 1 has not kept which events came before a reservation. As if there had been none, all that
+# was drawn was drawn after it: what is voided counts rather too often than not often enough.
+_MAKE_IT_VERSION_2 = (
+    "ALTER TABLE spends ADD COLUMN events_before INTEGER NOT NULL DEFAULT 0",
+    "PRAGMA user_version = 2",
+)
+_READ_IT_AS_VERSION_2 = (
+    "CREATE TEMP VIEW spends AS SELECT *, 0 AS events_before FROM main.spends",
+)
+
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
+
+
 @dataclass(frozen=True)
 class Store:
-    """Where a ledger is kept.
+    """Where a ledger is kept, for one operation.
 
     Attributes:
         path: of the file, absolute.
@@ -90,7 +107,7 @@ class Store:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection that sees one state of the ledger."""
         mode = "rw" if os.access(self.path, os.W_OK) else self._only_read
-        with self._transaction("BEGIN", "read", mode) as connection:
+        with self._transaction("BEGIN", "read", mode, _READ_IT_AS_VERSION_2) as connection:
             yield connection
 
     @contextmanager
@@ -99,14 +116,21 @@ class Store:
         if self.path.exists() and not os.access(self.path, os.W_OK):
             # SQLite would leave a file beside it that stays read-only when this one is not.
             raise LedgerError(self._failed("written", "read-only"))
-        with self._transaction("BEGIN IMMEDIATE", "written", "rw") as connection:
+        with self._transaction(
+            "BEGIN IMMEDIATE", "written", "rw", _MAKE_IT_VERSION_2
+        ) as connection:
             yield connection
+
+    @cached_property  # a store serves one operation, which checks and opens the same file
+    def _file(self) -> Path:
+        """The file itself, if `path` is a symbolic link: SQLite's log lies beside that."""
+        return Path(os.path.realpath(self.path))
 
     @property
     def _only_read(self) -> str:
         """How to open a file that nobody may write: alone, unless others have a log beside it."""
         try:
-            alone = not os.path.getsize(f"{self.path}-wal")
+            alone = not os.path.getsize(f"{self._file}-wal")
         except FileNotFoundError:
             alone = True
         except OSError:  # whoever opens it will say why
@@ -115,6 +139,7 @@ class Store:
 
     def create(self) -> None:
         """Make the file and its tables, unless they are there."""
+        self._check_that_it_can_be_shared()
         with self._sentences("written"), self._connection("rwc") as connection:
             if _is_blank(connection):
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -122,25 +147,52 @@ class Store:
                 for statement in _statements() if _is_blank(connection) else ():
                     connection.execute(statement)
                 connection.execute("COMMIT")
-            self._check(connection)
+            self._version(connection)
 
     @contextmanager
-    def _transaction(self, begin: str, verb: str, mode: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, begin: str, verb: str, mode: str, from_version_1: Sequence[str]
+    ) -> Iterator[sqlite3.Connection]:
         if not os.path.exists(self.path):  # Path.exists raises where we may not look
             raise LedgerError(
                 f"Expected {self.path} to be a ledger, and there is no such file: "
                 "Ledger.create makes it (discreet ledger create)."
             )
+        self._check_that_it_can_be_shared()
         with self._sentences(verb), self._connection(mode) as connection:
             connection.execute(begin)
-            self._check(connection)
+            for statement in from_version_1 if self._version(connection) == 1 else ():
+                connection.execute(statement)
             yield connection
             connection.execute("COMMIT")
+
+    def _check_that_it_can_be_shared(self) -> None:
+        """Raise `LedgerError` if there may be another name for the file, in another folder.
+
+        The log that SQLite keeps, with all that was written last, is found by the file's name. Who
+        comes by another name has another log, and neither counts what the other spends. Whoever
+        comes by a name that was made just now finds it here, too: so a check at the beginning of
+        each operation is enough.
+        """
+        names = _number_of_names(self._file)
+        if names > 1:
+            raise LedgerError(
+                f"Expected the ledger {self.path} to have one name, and it has {names} (hard "
+                "links): what is counted by one is not seen by the other, because SQLite keeps a "
+                "log beside each. Remove all but one; nothing was released."
+            )
+        if _is_mounted_alone(self._file):
+            raise LedgerError(
+                f"Expected the ledger {self.path} to be mounted with its folder, and the file is "
+                "mounted by itself: what is counted here is not seen elsewhere, because SQLite "
+                "keeps a log beside it. Mount the folder (docker run -v /folder:/ledger); nothing "
+                "was released."
+            )
 
     @contextmanager
     def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
         """Yield a connection, and close it; what was not committed is then rolled back."""
-        address = f"{self.path.as_uri()}?mode={mode}"
+        address = f"{self._file.as_uri()}?mode={mode}"
         with closing(
             sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
         ) as connection:
@@ -148,8 +200,8 @@ class Store:
             connection.execute("PRAGMA foreign_keys = ON")
             yield connection
 
-    def _check(self, connection: sqlite3.Connection) -> None:
-        """Raise `LedgerError` unless this is a ledger that we can read."""
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """Return which tables it has, or raise `LedgerError` if it is no ledger that we know."""
         [application] = connection.execute("PRAGMA application_id").fetchone()
         [version] = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION_ID:
@@ -159,6 +211,7 @@ class Store:
                 f"Expected {self.path} to be a ledger of version {VERSION}, and it is of version "
                 f"{version}: a newer discreet made it."
             )
+        return int(version)
 
     @contextmanager
     def _sentences(self, verb: str) -> Iterator[None]:
@@ -192,6 +245,30 @@ class Store:
             return f"there is no directory {parent}"
         writable = os.access(parent, os.W_OK)
         return "it cannot be opened" if writable else "its directory is read-only"
+
+
+def _number_of_names(file: Path) -> int:
+    """Return how many hard links there are to a file, as far as its file system tells; or 0."""
+    try:
+        found = os.stat(file)
+    except OSError:  # not there yet, or whoever opens it will say why
+        return 0
+    return found.st_nlink if stat.S_ISREG(found.st_mode) else 0
+
+
+def _is_mounted_alone(file: Path) -> bool:
+    """Return whether something is mounted at this very path, where the system says what is."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_bytes()
+    except OSError:
+        return False
+    # The fifth field of a line, if there is one, in which blanks and the like are octal numbers.
+    points = (b"".join(line.split(b" ", 5)[4:5]) for line in mounts.split(b"\n"))
+    return os.fsencode(file) in (_OCTAL.sub(_character, each) for each in points)
+
+
+def _character(found: re.Match[bytes]) -> bytes:
+    return bytes([int(found[1], 8)])
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:

@@ -76,6 +76,28 @@ def test_a_ledger_that_is_missing_writes_nothing(run, tmp_path):
     assert not (tmp_path / "one.safetensors").exists()
 
 
+def test_a_release_for_others_than_the_data_set_counts_is_told_what_to_do(run, tmp_path):
+    np.save("ids.npy", np.arange(60) // 2)
+    refused = build(run, "one.safetensors", *COUNTED, "--groups", "ids.npy")
+    assert refused.exit_code == 2
+    assert refused.stderr.count("\n") == 1
+    assert "Leave `--groups` out, or count it in another data set" in refused.stderr
+    assert "discreet ledger create --unit record --neighbours add_remove" in refused.stderr
+    refused = build(run, "one.safetensors", *COUNTED, "--neighbours", "replace")
+    assert "Ask for `--neighbours` 'add_remove' where it can be chosen, or count" in refused.stderr
+    command = ["--epsilon", 2, "--delta", 1e-5, "--neighbours", "add_remove", "--unit", "record"]
+    assert run("ledger", "create", "budget.db", "people", *command).exit_code == 0
+    refused = build(run, "one.safetensors", "--ledger", "budget.db", "--dataset", "people")
+    assert "Give `--groups` where it takes them, or count it in" in refused.stderr
+    assert not (tmp_path / "one.safetensors").exists()
+    counted = ("--ledger", "budget.db", "--dataset", "people")
+    done = build(run, "one.safetensors", *counted, "--groups", "ids.npy")
+    assert done.exit_code == 0, done.output
+    refused = run("ledger", "spend", "budget.db", "clinic", "one.safetensors")
+    assert "Count it in another data set" in refused.stderr
+    assert "groups" not in refused.stderr
+
+
 def test_show(run, tmp_path):
     run("ledger", "limit", "budget.db", "clinic", "eve", "--epsilon", "1", "--delta", "1e-6")
     build(run, "memory.safetensors", *COUNTED, "--analyst", "eve")
@@ -130,6 +152,27 @@ def test_void(run):
     Ledger("budget.db").account("clinic").reserve(held, delta=1e-6)
     assert run("ledger", "void", "budget.db", held.id).exit_code == 0
     assert Ledger("budget.db").statement("clinic").spends[1].state is State.VOIDED
+
+
+def test_a_void_that_came_too_late_says_that_it_keeps_counting_and_why(run):
+    from ledgers import receipt
+
+    early, late = receipt(0.1), receipt(0.1)
+    for held in (early, late):
+        Ledger("budget.db").account("clinic").reserve(held, delta=1e-6)
+    voided = run("ledger", "void", "budget.db", early.id)
+    assert "is voided, and counts no more" in voided.stdout
+    assert voided.stderr == ""
+    build(run, "memory.safetensors", *COUNTED, "--epsilon", "0.5")
+    voided = run("ledger", "void", "budget.db", late.id)
+    assert voided.exit_code == 0
+    assert "is voided, and keeps counting" in voided.stdout
+    assert "another release of data set 'clinic' was drawn" in voided.stderr
+    shown = run("ledger", "show", "budget.db").stdout
+    assert "voided  " in shown
+    assert "voided, still counts  " in shown
+    [facts] = json.loads(run("ledger", "show", "budget.db", "--json").stdout)
+    assert [each["counts"] for each in facts["spends"]] == [False, True, True]
 
 
 def test_a_note_that_fails_is_only_a_warning(run, tmp_path):

@@ -266,3 +266,47 @@ def test_test_noise_counts_too(ledger):
     build(ledger, 0.5, entropy=Seeded(1))
     assert not ledger.statement("clinic").private
     ledger.account("clinic").check([(receipt(0.1).mechanisms[0][0], 1)], unit="row", delta=DELTA)
+
+
+def test_a_release_for_others_than_the_data_set_counts_is_told_what_to_do(ledger):
+    ledger.create("people", epsilon=1.0, delta=1e-5, unit="record")
+
+    def said(dataset, door=DOORS["build"], **options):
+        with pytest.raises(InvalidInput, match="do not add up") as refused:
+            door(ledger=ledger, dataset=dataset, **options)
+        return str(refused.value)
+
+    ids = np.arange(8)
+    records = said("clinic", groups=ids)
+    assert "Leave `groups` out, or count it in another data set" in records
+    assert "made for unit 'record' and neighbours 'add_remove' (Ledger.create" in records
+    assert "discreet ledger create --unit record --neighbours add_remove" in records
+    rows = said("people")
+    assert "Give `groups` where it takes them, or count it in another" in rows
+    assert "made for unit 'row' and neighbours 'add_remove'" in rows
+    relation = said("line")
+    assert "Ask for `neighbours` 'replace' where it can be chosen, or count it in" in relation
+    assert "groups" not in relation
+    both = said("line", groups=ids)
+    assert "Leave `groups` out and ask for `neighbours` 'replace' where it" in both
+    structure = said("people", STRUCTURES["DPTree"])  # which has neither argument
+    assert "count it in another data set" in structure
+    assert "made for unit 'row' and neighbours 'replace'" in structure
+    # What is made already cannot be asked for otherwise.
+    with pytest.raises(InvalidInput, match=r"do not add up\. Count it in another") as refused:
+        ledger.spend("clinic", build(None, 0.1, dataset=None, groups=ids))
+    assert "groups" not in str(refused.value)
+
+
+@pytest.mark.parametrize("fix", ["leave groups out", "another data set", "ask for replace"])
+def test_what_it_is_told_works(ledger, fix):
+    options = {"groups": np.arange(8), "ledger": ledger, "dataset": "clinic"}
+    if fix == "leave groups out":
+        del options["groups"]
+    elif fix == "another data set":
+        options["dataset"] = "new"
+        ledger.create("new", epsilon=1.0, delta=1e-5, neighbours="add_remove", unit="record")
+    else:
+        del options["groups"]
+        options |= {"neighbours": "replace", "dataset": "line"}
+    assert DOORS["build"](**options)
