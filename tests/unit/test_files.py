@@ -4,8 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from mounts import in_own_mounts, needs_mounts
 
-from discreet._files import whole_file
+from discreet._files import is_mounted_alone, whole_file
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -58,3 +59,27 @@ with whole_file(pathlib.Path("x")) as file:
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False)
     assert done.returncode in (143, 129)
     assert list(tmp_path.iterdir()) == []
+
+
+@needs_mounts
+def test_a_file_that_is_mounted_alone_is_known(tmp_path):
+    beside = tmp_path / "a b\\c\té"  # blanks and backslashes are escaped in the list of mounts
+    for folder in (tmp_path / "host", beside, tmp_path / "whole"):
+        folder.mkdir()
+        (folder / "x y").write_bytes(b"")
+        (folder / "other").write_bytes(b"")
+    (tmp_path / "link").symlink_to(beside / "x y")
+    script = """
+import sys
+from pathlib import Path
+from discreet._files import is_mounted_alone
+print(*(int(is_mounted_alone(Path(each))) for each in sys.argv[1:]))
+"""
+    asked = [beside / "x y", "link", beside / "other", "host/x y", "whole/x y", "whole", "none"]
+    done = in_own_mounts(
+        [["--bind", "host/x y", beside / "x y"], ["--bind", "host", "whole"]],
+        [sys.executable, "-c", script, *asked],
+        cwd=tmp_path,
+    )
+    assert (done.stdout.split(), done.stderr) == (list("1100000"), "")
+    assert not is_mounted_alone(beside / "x y")
