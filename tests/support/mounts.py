@@ -1,5 +1,6 @@
-"""Commands that see mounts of their own, which are gone when they end."""
+"""Commands that see mounts of their own, gone when they end; and root, without its rights."""
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -28,3 +29,16 @@ def in_own_mounts(mounts, command, **options):
         check=False,
         **options,
     )
+
+
+def as_anybody():
+    """Return what to put before a command so that rights are looked at, also those of root."""
+    if os.geteuid() != 0:
+        return []
+    plain = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"]
+    if (
+        shutil.which("setpriv") is None
+        or subprocess.run([*plain, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("root cannot do without its rights here")
+    return plain
