@@ -1,44 +1,233 @@
-"""Files that are written whole, or not at all."""
+"""Files that are written whole, or not at all, into room that can be claimed beforehand."""
 
+import contextlib
+import errno
+import itertools
 import os
-import threading
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+_MOUNTS = Path("/proc/self/mountinfo")
+
+# Errors of a system that cannot claim room for a file: it has to be believed that there is some.
+_CANNOT_CLAIM = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV)
+
+# Bytes of a name that are kept in that of its part: file systems have names of 255 at most.
+_LONGEST_NAME = 200
+
+
+def is_mounted_alone(path: Path) -> bool:
+    """Whether a file was mounted by itself, as `docker -v host.db:/x/own.db` does, links followed.
+
+    No other file can take its name, and whatever a program keeps beside it is not shared with those
+    who see the file elsewhere. Where there is no `/proc/self/mountinfo`, nothing is known: False.
+    """
+    try:
+        mounts = _MOUNTS.read_bytes().splitlines()
+    except OSError:
+        return False
+    named = os.fsencode(path.resolve())
+    return not path.is_dir() and any(_unescaped(each.split()[4]) == named for each in mounts)
+
+
+def _unescaped(field: bytes) -> bytes:
+    """Return a path as it is: blanks and backslashes are octal numbers in a list of mounts."""
+    return re.sub(rb"\\([0-3][0-7]{2})", lambda found: bytes([int(found[1], 8)]), field)
 
 
 @contextmanager
 def whole_file(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
     """Yield a file that takes its name when it is complete; if that fails, nothing is left of it.
 
-    Until then it has a name of its own beside it, so that two writers do not meet.
+    Then it is on the disk, and so is its name, as far as the system can promise that.
 
     Args:
         path: the name that it will have.
         replace: whether a file of that name may be replaced; `FileExistsError` if not.
     """
-    part = path.with_name(f".discreet-{os.getpid()}-{threading.get_ident()}.part")
-    with part.open("xb") as file:
-        try:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            _publish(part, path, replace=replace)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-
-
-def _publish(part: Path, path: Path, *, replace: bool) -> None:
-    if replace:
-        part.replace(path)
-        return
     try:
-        os.link(part, path)  # fails if somebody was faster
+        part = Part(path, replace=replace)
+        try:
+            yield part.file
+            part.complete()
+            part.publish()
+        finally:
+            part.discard()
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # With the name that was asked for, not one that nobody has seen.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+class Part:
+    """What will be a file, in the same folder: hidden until it is complete, and named when it is.
+
+    On Linux it has no name until then (O_TMPFILE): a process that is killed leaves nothing of it.
+    Elsewhere it is `.NAME.1.part`. Once complete it is `NAME.1.part`, for a moment or, if it cannot
+    be published, for good. Each takes a number that nobody has: none is ever overwritten.
+
+    Raises `OSError` if a file cannot be written there, or could not take its name.
+
+    Args:
+        path: the name that it will have.
+        replace: whether a file of that name may be replaced.
+        folder: where it is, if not where it is to go; then it is for its owner's eyes.
+    """
+
+    def __init__(self, path: Path, *, replace: bool, folder: Path | None = None) -> None:
+        if folder is None:
+            _check_name(path)
+        self.path = path
+        self.file: IO[bytes]
+        # Complete, and under this name.
+        self.whole: Path | None = None
+        self._replace = replace
+        self._folder = path.parent if folder is None else folder
+        self._mode = 0o666 if folder is None else 0o600
+        self._hidden: Path | None = None
+        # Such a file takes its name by way of /proc. Where it could not, another part has one.
+        unnamed = hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").is_dir()
+        self._open(unnamed=unnamed and folder is None)
+
+    def _open(self, *, unnamed: bool) -> None:
+        if unnamed:
+            with contextlib.suppress(OSError):  # a file system that has no files without names
+                opened = os.open(self._folder, os.O_TMPFILE | os.O_RDWR, self._mode)
+                self.file = os.fdopen(opened, "w+b")
+                return
+        for name in self._names("."):
+            with contextlib.suppress(FileExistsError):
+                opened = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, self._mode)
+                self.file, self._hidden = os.fdopen(opened, "w+b"), name
+                return
+
+    def _names(self, prefix: str = "") -> Iterator[Path]:
+        name = os.fsdecode(os.fsencode(self.path.name)[:_LONGEST_NAME])
+        return (self._folder / f"{prefix}{name}.{number}.part" for number in itertools.count(1))
+
+    def claim(self, size: int) -> None:
+        """Take so many bytes of the disk, or raise `OSError`.
+
+        No other file gets them, if the file system keeps such promises; else they are there now.
+        """
+        try:
+            os.posix_fallocate(self.file.fileno(), 0, size)
+        except AttributeError:  # a system without it
+            self._check_room(size)
+        except OSError as error:
+            if error.errno not in _CANNOT_CLAIM:
+                raise
+            self._check_room(size)
+
+    def _check_room(self, size: int) -> None:
+        if shutil.disk_usage(self._folder).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fill(self, data: bytes) -> None:
+        """Write all of it, from the beginning; what was claimed and is not needed is given back."""
+        self.file.seek(0)
+        self.file.write(data)
+        self.file.truncate()
+        self.complete()
+
+    def complete(self) -> None:
+        """Put what was written on the disk, under a name that says what it is."""
+        if self.whole is not None:
+            return
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        for name in self._names():
+            with contextlib.suppress(FileExistsError):
+                if self._hidden is None:
+                    _link(self.file.fileno(), name)
+                else:
+                    _take_name(self._hidden, name)
+                self.whole, self._hidden = name, None
+                return
+
+    def publish(self) -> None:
+        """Give it its name; `FileExistsError` if somebody was faster and may not be replaced."""
+        if self.whole is None:
+            raise FileNotFoundError(errno.ENOENT, "not complete", os.fspath(self.path))
+        if self._replace:
+            self.whole.replace(self.path)
+        else:
+            _take_name(self.whole, self.path)
+        self.whole = None
+        self.sync_folder()
+
+    def is_at(self, path: Path) -> bool:
+        """Whether the file of this name is this one."""
+        try:
+            return os.path.samestat(os.fstat(self.file.fileno()), path.lstat())
+        except OSError:
+            return False
+
+    def sync_folder(self) -> None:
+        """Put names on the disk, where the system can."""
+        with contextlib.suppress(OSError):
+            folder = os.open(self._folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def discard(self) -> None:
+        """Leave nothing but what was published."""
+        for name in (self.whole, self._hidden):
+            if name is not None:
+                with contextlib.suppress(OSError):  # its folder is gone, or not ours any more
+                    name.unlink()
+        self.close()
+
+    def close(self) -> None:
+        """Leave it as it is."""
+        with contextlib.suppress(OSError):  # of what could not be written anyway
+            self.file.close()
+
+
+def _check_name(path: Path) -> None:
+    """Raise `OSError` if no other file may take this name, before anything is done."""
+    if path.is_symlink() or not path.exists():  # a link gives way, whatever it leads to
+        return
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if is_mounted_alone(path):
+        raise OSError(
+            errno.EBUSY, "the file was mounted by itself: mount its folder", os.fspath(path)
+        )
+    # Nothing but a folder is ever removed by this; and it fails in another way where a file may not
+    # be removed, such as somebody else's in a folder that everybody may write to.
+    with contextlib.suppress(NotADirectoryError):
+        os.rmdir(path)
+
+
+def _link(file: int, name: Path) -> None:
+    """Give a name to a file that has none."""
+    folder = os.open(name.parent, os.O_PATH)  # with one, Python follows links, which this is
+    try:
+        os.link(f"/proc/self/fd/{file}", name.name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _take_name(old: Path, new: Path) -> None:
+    """Rename a file; `FileExistsError` if there is one of that name."""
+    try:
+        os.link(old, new)
     except FileExistsError:
         raise
     except OSError:  # a file system without links
-        part.replace(path)
+        new.open("xb").close()
+        try:
+            old.replace(new)
+        except BaseException:
+            new.unlink(missing_ok=True)
+            raise
     else:
-        part.unlink()
+        old.unlink()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet._warn import Note
 from discreet.cli.commands import (
     check_output,
     has_terminal,
@@ -16,7 +15,7 @@ from discreet.cli.commands import (
     print_page,
     public_rows,
 )
-from discreet.cli.counting import note_release
+from discreet.cli.delivery import Delivery
 from discreet.cli.inputs import table
 from discreet.cli.shell import already_written
 from discreet.errors import InvalidInput
@@ -45,19 +44,15 @@ def fit_file(
     given = table(data, keys=keys, labels=label, groups=groups)
     check_output(output, force=force, inputs=(*given.files, public))
     arguments = given.arguments(options)
-    fit = softmax_regression(
-        classes=parse_classes(classes, numbers=not given.rows.has_texts),
-        public_rows=public_rows(public),
-        progress=has_terminal(),
-        **arguments,
-    )
-    try:
-        with output_file(output, force=force) as file:
-            file.write(to_bytes(fit))
-    except BaseException as error:
-        error.add_note(Note("The classifier was there already: count (epsilon, delta) as spent."))
-        raise
-    note_release(options, fit, output)
+    with Delivery(output, force=force) as delivery:
+        fit = softmax_regression(
+            classes=parse_classes(classes, numbers=not given.rows.has_texts),
+            public_rows=public_rows(public),
+            progress=has_terminal(),
+            on_settled=delivery.claim_release,
+            **arguments,
+        )
+        delivery.write_release(fit, lambda: to_bytes(fit), options)
     with already_written(output):
         if as_json:
             print_json({"output": str(output), **fit.card.to_dict()})

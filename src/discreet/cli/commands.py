@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet._card import titled
 from discreet._files import whole_file
-from discreet.cli.counting import note_release
+from discreet.cli.delivery import Delivery
 from discreet.cli.inputs import to_build
 from discreet.cli.places import build_on
 from discreet.cli.shell import Page, already_written, printable
@@ -74,12 +74,14 @@ def build_file(
     given = to_build(source, values_file, keys=keys, values=values, groups=groups)
     check_output(output, force=force, inputs=(*given.files, public))
     build = build_on(given, workers=workers, scheduler=scheduler)
-    memory = build(
-        public_rows=public_rows(public), progress=has_terminal(), **given.arguments(options)
-    )
-    with output_file(output, force=force) as file:
-        file.write(to_bytes(memory.released))
-    note_release(options, memory, output)
+    with Delivery(output, force=force) as delivery:
+        memory = build(
+            public_rows=public_rows(public),
+            progress=has_terminal(),
+            on_settled=delivery.claim_release,
+            **given.arguments(options),
+        )
+        delivery.write_release(memory, lambda: to_bytes(memory.released), options)
     with already_written(output):
         if as_json:
             print_json({"output": str(output), **memory.card.to_dict()})
@@ -230,7 +232,7 @@ def check_output(path: Path, *, force: bool, inputs: Iterable[Path | None] = ())
             raise InvalidInput(f"Expected {path} not to be one of the files that are read.")
         if read is not None and read.is_dir() and path.resolve().is_relative_to(read.resolve()):
             raise InvalidInput(f"Expected {path} not to lie in {read}, which is read.")
-    if path.exists() and not force:
+    if os.path.lexists(path) and not force:
         raise InvalidInput(f"Expected {path} not to exist yet; --force replaces it.")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InvalidInput(f"Expected {path.parent} to be a directory that can be written to.")

@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 1 a bug in discreet; 2 something that was given is wrong (one sentence on
 standard error says what); 130 interrupted; 143 terminated. In all but the first nothing was
-written.
+written, unless that sentence names a file: a release that was paid for is kept.
 """
 
 import os
@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
-from discreet._warn import notes
+from discreet._warn import Note, notes
 from discreet.cli.wording import OTHER_NAMES, Typed, in_options
 from discreet.errors import DiscreetError, InvalidInput
 
@@ -27,6 +27,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 WRONG_INPUT = 2
 INTERRUPTED = 130
+
+
+class Kept(Note):
+    """A note that says which file was written, although the command was stopped."""
+
+    __slots__ = ()
 
 
 class _PlainFlags:
@@ -179,11 +185,11 @@ def _sentences(*, debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        say(_noted("interrupted, nothing was written.", error))
+        say(_stopped("interrupted", error))
         raise typer.Exit(INTERRUPTED) from None
     except SystemExit as error:  # terminated
         if notes(error):
-            say(_noted("terminated, nothing was written.", error))
+            say(_stopped("terminated", error))
         raise
     except (typer.Exit, typer.Abort, typer.TyperException):
         raise
@@ -199,6 +205,11 @@ def _sentences(*, debug: bool) -> Iterator[None]:
 
 def _noted(sentence: str, error: BaseException) -> str:
     return " ".join([sentence, *notes(error)])
+
+
+def _stopped(how: str, error: BaseException) -> str:
+    kept = any(isinstance(each, Kept) for each in notes(error))
+    return _noted(f"{how}." if kept else f"{how}, nothing was written.", error)
 
 
 def _sentence(error: Exception) -> str:

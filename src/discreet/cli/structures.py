@@ -1,5 +1,9 @@
 """What `discreet paper` does: build one of the paper's structures and show it beside the truth."""
 
+import io
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +13,8 @@ import numpy as np
 from discreet import paper
 from discreet._typing import Floats
 from discreet.bench.points import spread
-from discreet.cli.commands import check_output, output_file, print_json, print_lines
+from discreet.cli.commands import check_output, print_json, print_lines
+from discreet.cli.delivery import Delivery
 from discreet.cli.shell import say
 from discreet.errors import InvalidInput
 from discreet.paper import oracle
@@ -21,6 +26,8 @@ Inputs = tuple[Path | None, Path | None, Path | None]
 
 _CONFIDENCE = 0.95
 _QUERIES = 50
+# More than what stands before the numbers in a .npy file.
+_HEADER = 1024
 _OWNER = "Exact answers and measured errors are for the owner of the data: they are not private."
 
 
@@ -37,6 +44,22 @@ class Shown:
         if self.output is not None:
             check_output(self.output, force=self.force, inputs=inputs)
 
+    @contextmanager
+    def written(self, queries: Floats, *, width: int = 1) -> Iterator[Callable[[Floats], None]]:
+        """Yield what writes the answers, if they are wanted: noise is drawn when there is room.
+
+        Args:
+            queries: that will be asked, one a row.
+            width: numbers in an answer.
+        """
+        if self.output is None:
+            yield lambda _: None
+            return
+        with Delivery(self.output, force=self.force) as delivery:
+            numbers = math.prod(queries.shape[:1]) * width
+            delivery.claim(_HEADER + np.dtype(np.float64).itemsize * numbers)
+            yield lambda answers: delivery.write(lambda: _array_file(answers))
+
 
 def run_attention(
     inputs: Inputs, *, generate: tuple[int, int], shown: Shown, **settings: Setting
@@ -45,8 +68,10 @@ def run_attention(
     shown.check(inputs)
     keys, values, queries = _data(inputs, ("keys", "values", "queries"), generate, settings)
     bound = settings["value_bound"]
-    structure = paper.DPCrossAttention(keys, _two_axes(values), **settings)
-    answers = structure.query(queries)  # checks them
+    with shown.written(queries, width=_two_axes(values).shape[-1]) as write:
+        structure = paper.DPCrossAttention(keys, _two_axes(values), **settings)
+        answers = structure.query(queries)  # checks them
+        write(answers)
     truth = oracle.attention(
         np.clip(queries, 0, structure.upper),
         np.clip(keys, structure.box.lower, structure.upper),
@@ -66,12 +91,14 @@ def run_softmax(
     """Build `DPTreeSoftmax`, or its adaptive form if there is a p_f."""
     shown.check(inputs)
     points, weights, queries = _data(inputs, ("points", "weights", "queries"), generate, settings)
-    structure = (
-        paper.DPTreeSoftmax(points, weights, **settings)
-        if p_f is None
-        else paper.DPTreeSoftmaxAdaptive(points, weights, p_f=p_f, **settings)
-    )
-    answers = structure.query(queries)
+    with shown.written(queries) as write:
+        structure = (
+            paper.DPTreeSoftmax(points, weights, **settings)
+            if p_f is None
+            else paper.DPTreeSoftmaxAdaptive(points, weights, p_f=p_f, **settings)
+        )
+        answers = structure.query(queries)
+        write(answers)
     truth = oracle.softmax_sum(*_clipped(points, weights, queries, settings))
     _show(structure, answers, truth, shown)
 
@@ -90,12 +117,14 @@ def run_distance(
     if p_f is not None and power != 1:
         raise InvalidInput("Expected --power 1 with --adaptive, as in the paper.")
     points, weights, queries = _data(inputs, ("points", "weights", "queries"), generate, settings)
-    structure = (
-        paper.DPTreeHighDim(points, weights, p=power, **settings)
-        if p_f is None
-        else paper.DPTreeHighDimAdaptive(points, weights, p_f=p_f, **settings)
-    )
-    answers = structure.query(queries)
+    with shown.written(queries) as write:
+        structure = (
+            paper.DPTreeHighDim(points, weights, p=power, **settings)
+            if p_f is None
+            else paper.DPTreeHighDimAdaptive(points, weights, p_f=p_f, **settings)
+        )
+        answers = structure.query(queries)
+        write(answers)
     inside = _clipped(points, weights, queries, settings, from_=settings["lower"])
     truth = oracle.high_dim_distance(*inside, power)
     _show(structure, answers, truth, shown)
@@ -120,9 +149,6 @@ def write_report(folder: Path, *, quick: bool, force: bool, as_json: bool) -> No
 
 
 def _show(structure: Structure, answers: Floats, truth: Floats, shown: Shown) -> None:
-    if shown.output is not None:
-        with output_file(shown.output, force=shown.force) as file:
-            np.save(file, answers)
     error = float(np.sqrt(np.mean((answers - truth) ** 2)))
     typical = float(np.sqrt(np.mean(truth**2)))
     bound = structure.error_bound(_CONFIDENCE)
@@ -151,6 +177,13 @@ def _show(structure: Structure, answers: Floats, truth: Floats, shown: Shown) ->
         "exact answers": f"{typical:.3g} (likewise)",
     }
     print_lines(lines, note=_OWNER)
+
+
+def _array_file(numbers: Floats) -> bytes:
+    """Return a .npy file."""
+    file = io.BytesIO()
+    np.save(file, numbers)
+    return file.getvalue()
 
 
 def _data(

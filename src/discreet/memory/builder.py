@@ -6,7 +6,7 @@ from typing import Unpack
 from discreet._typing import Array
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import account_of
-from discreet.memory.collector import Collector, Layers, tables_of
+from discreet.memory.collector import Collector, Layers, OnSettled, tables_of
 from discreet.memory.layout import Layout
 from discreet.memory.memory import Memory
 from discreet.memory.options import BuildOptions, Options, shows_options
@@ -32,6 +32,8 @@ class Builder(Collector[Layout]):
         ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
         dataset: the name that the rows have there.
         analyst: who asks, if that is to be known.
+        on_settled: told the public settings before rows are added up; whatever it raises ends the
+            build, and nothing is drawn or counted.
         **options: see `discreet.memory.Options`.
     """
 
@@ -41,9 +43,10 @@ class Builder(Collector[Layout]):
         ledger: Ledger | None = None,
         dataset: str | None = None,
         analyst: str | None = None,
+        on_settled: OnSettled | None = None,
         **options: Unpack[BuildOptions],
     ) -> None:
-        super().__init__(account_of(ledger, dataset, analyst))
+        super().__init__(account_of(ledger, dataset, analyst), on_settled)
         self._options = Options(**options)
 
     def add(self, keys: Array, values: Array, groups: Array = None) -> None:

@@ -9,7 +9,7 @@ from discreet.ledger import Ledger
 from discreet.ledger.account import Counted
 from discreet.memory import file
 from discreet.memory.builder import Builder
-from discreet.memory.collector import Layers
+from discreet.memory.collector import Layers, OnSettled
 from discreet.memory.feeding import Feed
 from discreet.memory.memory import Memory
 from discreet.memory.options import BuildOptions, shows_options
@@ -27,6 +27,7 @@ def build(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    on_settled: OnSettled | None = None,
     **options: Unpack[BuildOptions],
 ) -> Memory:
     """Return a memory that answers attention over private keys and values, any number of times.
@@ -51,12 +52,16 @@ def build(
         ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
         dataset: the name that the rows have there.
         analyst: who asks, if that is to be known.
+        on_settled: told the public settings (`Builder.settings`) before rows are added up; whatever
+            it raises ends the build, and nothing is drawn or counted.
         **options: see `discreet.memory.Options`. epsilon and delta are required; without a `scale`,
             so is `rows_hint` (under "replace" the number of rows is public, and the default).
     """
     counted = Counted(ledger=ledger, dataset=dataset, analyst=analyst)
     feed = Feed.of_one(keys, values, groups)
-    [memory] = _built(feed, options, counted, entropy=entropy, progress=progress)
+    [memory] = _built(
+        feed, options, counted, entropy=entropy, progress=progress, on_settled=on_settled
+    )
     return memory
 
 
@@ -99,10 +104,11 @@ def _built(
     *,
     entropy: Entropy | None,
     progress: bool,
+    on_settled: OnSettled | None = None,
 ) -> list[Memory]:
     if entropy is not None:
         _validate.instance("entropy", entropy, Entropy)
     options["rows_hint"] = feed.rows_hint(options.get("rows_hint"), options.get("neighbours"))
-    builder = Builder(**counted, **options)
+    builder = Builder(**counted, on_settled=on_settled, **options)
     feed.into(builder, progress=progress)
     return builder.release(entropy)

@@ -3,8 +3,8 @@
 import abc
 import os
 import threading
-from collections.abc import Sequence
-from typing import Generic, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NoReturn
 
 from discreet import _validate
 from discreet._typing import Array
@@ -20,6 +20,9 @@ from discreet.noise import Entropy
 
 Layers = Sequence[tuple[Array, Array]]
 
+# Told the public settings of a release before any row is added up.
+OnSettled = Callable[[Settings[Any]], object]
+
 _RELEASED = "its privacy budget is spent, and a second release would spend it again"
 
 
@@ -31,10 +34,13 @@ class Collector(abc.ABC, Generic[AnyLayout_co]):
 
     Args:
         account: on which the release is counted, if on any.
+        on_settled: told the public settings before rows are added up, if anybody is; whatever it
+            raises ends the build, and nothing is drawn or counted.
     """
 
-    def __init__(self, account: Account | None = None) -> None:
+    def __init__(self, account: Account | None = None, on_settled: OnSettled | None = None) -> None:
         self._account = account
+        self._on_settled = on_settled
         self._adder: Adder[AnyLayout_co] | None = None
         self._closed: str | None = None
         self._lock = threading.Lock()
@@ -108,6 +114,8 @@ class Collector(abc.ABC, Generic[AnyLayout_co]):
         ]
         settings = self._settle(shapes, Unit.ROW if groups is None else Unit.RECORD)
         settings.check(self._account)  # before a row is read, and again when noise is drawn
+        if self._on_settled is not None:
+            self._on_settled(settings)
         return Adder(settings)
 
     def _close(self, reason: str) -> None:

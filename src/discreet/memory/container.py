@@ -3,6 +3,7 @@
 What a file looks like is in `_packing`; here is what these put in it, and what is believed of it.
 """
 
+import json
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ __all__ = [
     "Restorer",
     "digest",
     "from_bytes",
+    "largest_file",
     "load",
     "pack",
     "read",
@@ -43,6 +45,9 @@ __all__ = [
     "to_bytes",
     "unpack",
 ]
+
+# More than a header has besides parameters: names, the guarantee in words, the card's lines.
+_SENTENCES = 2**14
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,18 @@ def to_bytes(released: Released[AnyLayout_co], form: Format[AnyLayout_co]) -> by
         settings=settings_of(released),
         card=form.card(released).to_dict(),
     )
+
+
+def largest_file(layout: RowLayout) -> int:
+    """Return what the file of a release takes, at most, in bytes: known before a row is read.
+
+    Sums and public arrays as they are; a header that has the parameters in the settings and once
+    more on the card, in JSON within JSON, which may double them; and sentences.
+    """
+    sums = sum(np.dtype(np.int64).itemsize * math.prod(shape) for shape in layout.shapes)
+    arrays = sum(array.nbytes for array in layout.arrays().values())
+    parameters = len(json.dumps(layout.parameters()).encode())
+    return sums + arrays + 4 * parameters + _SENTENCES
 
 
 def from_bytes(data: bytes, *forms: Format[AnyLayout_co]) -> Released[AnyLayout_co]:

@@ -6,6 +6,7 @@ from typing import Generic, cast
 from discreet import _validate, accounting
 from discreet._typing import Integers
 from discreet._version import __version__
+from discreet._warn import Note
 from discreet.accounting import Receipt
 from discreet.ledger.account import Account, count
 from discreet.memory.partial import Partial
@@ -13,6 +14,11 @@ from discreet.memory.row_layout import AnyLayout_co, RowLayout
 from discreet.memory.settings import Settings
 from discreet.noise import Entropy, RoundedGaussian, SystemEntropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
+
+_SPENT = (
+    "Nothing was released. But its noise was being drawn, and whoever saw what was in memory saw "
+    "that: count (epsilon, delta) as spent."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,6 +135,21 @@ def release_sums(
     _validate.instance("entropy", source, Entropy)
     receipt = settings.receipt(source)  # before any noise: what is drawn has been accounted for
     count(account, receipt, delta=settings.privacy.delta)
+    try:
+        return _with_noise(sums, settings, receipt, rows=rows, source=source)
+    except BaseException as error:
+        error.add_note(Note(_SPENT))
+        raise
+
+
+def _with_noise(
+    sums: list[Integers],
+    settings: Settings[AnyLayout_co],
+    receipt: Receipt,
+    *,
+    rows: int,
+    source: Entropy,
+) -> list[Released[AnyLayout_co]]:
     released = []
     for layout in settings.layouts:
         parts = []

@@ -10,6 +10,7 @@ from discreet import _validate
 from discreet._typing import Array
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import account_of
+from discreet.memory.collector import OnSettled
 from discreet.memory.options import shows_options
 from discreet.memory.settings import Unit
 from discreet.noise import Entropy
@@ -34,6 +35,7 @@ def softmax_regression(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    on_settled: OnSettled | None = None,
     **options: Unpack[ClassifierOptions],
 ) -> SoftmaxRegression:
     """Return a classifier that was trained on private rows, and predicts any number of times.
@@ -59,6 +61,8 @@ def softmax_regression(
         ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
         dataset: the name that the rows have there.
         analyst: who asks, if that is to be known.
+        on_settled: told the public settings before rows are read; whatever it raises ends the
+            training, and nothing is drawn or counted.
         **options: see `discreet.rounds.SoftmaxOptions`. classes, epsilon and delta are required.
     """
     if entropy is not None:
@@ -71,6 +75,8 @@ def softmax_regression(
     settings = settle(passes.dim, chosen, unit=Unit.RECORD if passes.by_record else Unit.ROW)
     chosen.warn_if_nobody_is_protected()
     settings.check(account)  # before rows are read, and again when the first noise is drawn
+    if on_settled is not None:
+        on_settled(settings)
     [layout] = settings.layouts
     kept = passes.remembered(layout.kernel, chosen.memory_limit)
     return SoftmaxRegression(

@@ -16,6 +16,7 @@ from typing import Any, Unpack
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.ledger import Ledger
 from discreet.ledger.account import Counted
+from discreet.memory.collector import OnSettled
 from discreet.memory.layout import Layout
 from discreet.memory.memory import Memory
 from discreet.memory.options import BuildOptions, shows_options
@@ -53,6 +54,7 @@ def build(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    on_settled: OnSettled | None = None,
     **options: Unpack[BuildOptions],
 ) -> Memory:
     """Return the memory that `discreet.build` would make of all rows, to the bit.
@@ -77,6 +79,7 @@ def build(
         ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
         dataset: the name that the rows have there.
         analyst: who asks, if that is to be known.
+        on_settled: as for `discreet.build`.
         **options: as for `discreet.build`.
     """
     counted = Counted(ledger=ledger, dataset=dataset, analyst=analyst)
@@ -89,6 +92,7 @@ def build(
             workers=workers,
             entropy=entropy,
             progress=progress,
+            on_settled=on_settled,
             **counted,
             **options,
         )
@@ -98,6 +102,8 @@ def build(
         job = Job(
             key_dim=key_dim, value_dim=value_dim, by_record=rows.by_record, **counted, **options
         )
+        if on_settled is not None:
+            on_settled(job.settings)
         return _build(running, rows, job, entropy=entropy, progress=progress)
 
 

@@ -15,6 +15,7 @@ from discreet import _validate
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
 from discreet.ledger.account import Counted
+from discreet.memory.collector import OnSettled
 from discreet.memory.memory import Memory
 from discreet.memory.options import BuildOptions, shows_options
 from discreet.memory.progress import Advance, progress_bar
@@ -49,6 +50,7 @@ def build(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    on_settled: OnSettled | None = None,
     **options: Unpack[BuildOptions],
 ) -> Memory:
     """Return the memory that `discreet.build` would make of all rows, to the bit.
@@ -68,6 +70,7 @@ def build(
         ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
         dataset: the name that the rows have there.
         analyst: who asks, if that is to be known.
+        on_settled: as for `discreet.build`.
         **options: as for `discreet.build`.
     """
     count = worker_count(workers)
@@ -81,6 +84,8 @@ def build(
             **Counted(ledger=ledger, dataset=dataset, analyst=analyst),
             **options,
         )
+        if on_settled is not None:
+            on_settled(job.settings)
         crew.brief(job.__getstate__())
         files = rows.parts()
         names = [file.name for file in files]

@@ -487,9 +487,11 @@ def test_builds_that_are_killed_at_fifty_moments_leave_nothing_that_loads(folder
             continue
         assert process.returncode == -signal.SIGKILL
         killed += 1
-        for left in folder.glob(".*.part"):  # what was being written has its noise already
+        for left in folder.glob("*.part"):  # what has this name is whole, and has its noise
+            assert discreet.load(left).private
             assert_only_noise(left.read_bytes(), folder)
             left.unlink()
+        assert list(folder.glob(".*")) == []
     assert killed > 25
 
 

@@ -13,8 +13,10 @@ from data import unit_rows
 
 import discreet
 from discreet import BudgetExceeded, InvalidInput, PrivacyLeakWarning
+from discreet.ledger import Ledger
 from discreet.memory import Options
 from discreet.memory import adder as adder_module
+from discreet.noise import RoundedGaussian
 from discreet.testing import Seeded, Silent
 
 KEYS, VALUES = unit_rows(600, 4), unit_rows(600, 3, seed=1)
@@ -279,3 +281,45 @@ def test_messages_quote_no_list_and_no_length():
         with pytest.raises(InvalidInput) as caught:
             ask()
         assert not {"600", "654321"} & set(re.findall(r"\d+", str(caught.value)))
+
+
+def test_somebody_can_say_no_when_settings_are_known_and_nothing_is_counted(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("clinic", epsilon=2.0, delta=1e-5)
+    counted = {"ledger": ledger, "dataset": "clinic"}
+    seen = []
+
+    def refuse(settings):
+        seen.append(settings.layouts[0].kernel.dim)
+        raise OSError("no room")
+
+    labels = np.arange(len(KEYS)) % 2
+    with pytest.raises(OSError, match="no room"):
+        discreet.build(KEYS, VALUES, **OPTIONS, **counted, on_settled=refuse)
+    with pytest.raises(OSError, match="no room"):
+        discreet.Builder(**OPTIONS, **counted, on_settled=refuse).add(KEYS, VALUES)
+    with pytest.raises(OSError, match="no room"):
+        discreet.softmax_regression(
+            KEYS,
+            labels,
+            classes=[0, 1],
+            features="linear",
+            epsilon=1.0,
+            delta=1e-6,
+            **counted,
+            on_settled=refuse,
+        )
+    assert seen == [4, 4, 4]
+    assert ledger.statement("clinic").spends == ()
+
+
+def test_a_stop_while_noise_is_drawn_says_that_it_counts(monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    builder = discreet.Builder(**OPTIONS)
+    builder.add(KEYS, VALUES)
+    monkeypatch.setattr(RoundedGaussian, "sample", stopped)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        builder.release()
+    assert "count (epsilon, delta) as spent" in caught.value.__notes__[0]

@@ -14,7 +14,7 @@ from safetensors import numpy as safetensors
 from safetensors import safe_open
 
 import discreet
-from discreet import CorruptRelease, NotPrivateWarning
+from discreet import CorruptRelease, NotPrivateWarning, loading
 from discreet.kernels import Fourier, Minimax, Taylor
 from discreet.memory import container, file
 from discreet.testing import Seeded
@@ -48,6 +48,29 @@ def resealed(memory, change):
     metadata["checksum"] = container.BLANK
     blank = safetensors.save(tensors, metadata=metadata)
     return blank.replace(container.BLANK.encode(), container.digest(blank), 1)
+
+
+CLASSES = [f'"{number}" é\\' * 9 for number in range(40)]
+RELEASES = {
+    **{name: lambda name=name: build(name) for name in KERNELS},
+    "replace": lambda: build(neighbours="replace"),
+    "records": lambda: build(groups=np.arange(50) // 2, group_rows=1.2345678901234567),
+    "least squares": lambda: discreet.least_squares(
+        unit_rows(50, 3), unit_rows(50, 2), **SPEND, rows_hint=50
+    ),
+    "classifier": lambda: discreet.softmax_regression(
+        unit_rows(50, 3), np.array(CLASSES)[np.arange(50) % 40], classes=CLASSES, **SPEND
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_how_large_a_file_can_be_is_known_before_rows_are_read(kind):
+    release = RELEASES[kind]()
+    length = len(loading.to_bytes(release))
+    most = container.largest_file(release.released.layout)
+    parameters = len(json.dumps(release.released.layout.parameters()))
+    assert length < most < length + 4 * parameters + 2**14
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
