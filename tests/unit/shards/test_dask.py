@@ -188,20 +188,49 @@ def test_rows_in_memory_need_no_workers(client):
 
 
 @pytest.mark.parametrize(
+    ("protocol", "security", "warned"),
+    [("tcp", None, True), ("tls", True, False), ("inproc", None, False)],
+)
+def test_a_cluster_that_others_can_reach_is_warned_of(data, protocol, security, warned):
+    """Also on this machine: its other users can connect to a port, and get the job's key."""
+    with (
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=False,
+            protocol=f"{protocol}://",
+            security=security,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as own,
+        Client(own) as client,
+        warnings.catch_warnings(record=True) as found,
+    ):
+        warnings.simplefilter("always", discreet.PrivacyLeakWarning)
+        assert np.array_equal(distributed(data, client=client), built())
+        assert client.scheduler.address.startswith(protocol)
+    told = [each for each in found if each.category is discreet.PrivacyLeakWarning]
+    assert len(told) == warned
+    for each in told:
+        assert each.filename == __file__
+        for word in ("scheduler", "key", "security=True", "inproc://", "shards.processes"):
+            assert word in str(each.message)
+
+
+@pytest.mark.parametrize(
     ("scheduler", "worker", "warned"),
     [
         ("tcp://192.0.2.7:8786", "tcp://192.0.2.7:1", True),
         ("ws://192.0.2.7:8786", "ws://192.0.2.7:1", True),
-        ("tcp://127.0.0.1:8786", "tcp://192.0.2.7:1", True),  # a tunnel
+        ("inproc://a/1", "tcp://192.0.2.7:1", True),
+        ("tcp://127.0.0.1:8786", "tls://192.0.2.7:1", True),
         ("tls://192.0.2.7:8786", "tls://192.0.2.8:1", False),
-        ("tcp://127.0.0.1:8786", "tcp://[::1]:1", False),
-        ("inproc://a/1", "inproc://a/2", False),
+        ("wss://192.0.2.7:8786", "wss://192.0.2.8:1", False),
     ],
 )
-def test_a_connection_that_others_can_read_is_warned_of(scheduler, worker, warned):
-    known = {"workers": {worker: {}}}
+def test_a_connection_between_machines_that_others_can_read(scheduler, worker, warned):
     elsewhere = SimpleNamespace(
-        scheduler=SimpleNamespace(address=scheduler), scheduler_info=lambda: known
+        scheduler=SimpleNamespace(address=scheduler), nthreads=lambda: {worker: 1}
     )
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
