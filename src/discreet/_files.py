@@ -27,11 +27,12 @@ def is_mounted_alone(path: Path) -> bool:
     who see the file elsewhere. Where there is no `/proc/self/mountinfo`, nothing is known: False.
     """
     try:
-        mounts = _MOUNTS.read_bytes().splitlines()
+        mounts = _MOUNTS.read_bytes().split(b"\n")
     except OSError:
         return False
-    named = os.fsencode(path.resolve())
-    return not path.is_dir() and any(_unescaped(each.split()[4]) == named for each in mounts)
+    # The fifth field of a line, if there is one.
+    points = (b"".join(line.split(b" ", 5)[4:5]) for line in mounts)
+    return not path.is_dir() and os.fsencode(path.resolve()) in map(_unescaped, points)
 
 
 def _unescaped(field: bytes) -> bytes:

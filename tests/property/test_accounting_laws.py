@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from discreet import Privacy, accounting
 from discreet.accounting import tight
+from discreet.accounting.compose import covers
 
 RELATION = st.sampled_from(["add_remove", "replace"])
 MECHANISMS = {
@@ -101,3 +102,46 @@ def test_the_theorems_are_monotone_too(epsilon, delta, count, delta_prime):
         fewer, more = compose(count), compose(count + 1)
         assert fewer.epsilon <= more.epsilon
         assert fewer.delta <= more.delta
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+@settings(max_examples=60)
+@given(data=st.data(), power=st.floats(-5, -0.5), less=st.floats(-3, -0.1))
+def test_where_the_account_is_exact_no_less_than_the_truth_may_be_claimed(kind, data, power, less):
+    mechanism = data.draw(MECHANISMS[kind])
+    count = data.draw(COUNTS) if kind == "gaussian" else 1
+    delta, share = 10**power, 1 - 10**less
+    epsilon = tight([(mechanism, count)], delta=delta)
+    assume(epsilon > 1e-3)
+
+    def accepted(epsilon, delta):
+        return covers(Privacy(epsilon, delta, mechanism.neighbours), [(mechanism, count)])
+
+    assert accepted(epsilon, delta)
+    assert accepted(epsilon * (1 - 1e-10), delta)  # rounding
+    assert not accepted(epsilon * share, delta)
+    assert not accepted(epsilon * (1 - 1e-8), delta * (1 - 1e-8))
+    assert not accepted(epsilon, delta * share)
+    assert not accepted(epsilon / 1.0009, 1e-300)
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+@settings(max_examples=30)
+@given(data=st.data(), count=COUNTS, delta=DELTAS)
+def test_where_the_account_is_on_a_grid_neither_number_may_be_far_off(kind, data, count, delta):
+    mechanism = data.draw(MECHANISMS[kind])
+    others = accounting.Laplace(scale=9.0, sensitivity=1.0, neighbours=mechanism.neighbours)
+    pairs = [(mechanism, count), (others, 2)]
+    assume(count * mechanism.truncation < delta)
+    epsilon = tight(pairs, delta=delta)
+    assume(epsilon > 1e-3)
+
+    def accepted(epsilon, delta):
+        return covers(Privacy(epsilon, delta, mechanism.neighbours), pairs)
+
+    assert accepted(epsilon, delta)
+    assert not accepted(epsilon / 1.0011, delta)
+    assert not accepted(epsilon / 1.0009, delta * 1e-290)
+    losses = sum(times * each.largest_loss for each, times in pairs)
+    whole = tight(pairs, delta=max(1e-300, 2 * count * mechanism.truncation))
+    assert not accepted(min(losses, whole) / 1.0009, 1e-300)

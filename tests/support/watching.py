@@ -1,4 +1,4 @@
-"""What lies in a folder while something runs, however short."""
+"""What lies in a folder while something runs, however short; and waiting for what will happen."""
 
 import os
 import pathlib
@@ -11,9 +11,10 @@ class Watch:
     """Reads every file below a folder, again and again, while a block runs."""
 
     def __init__(self, folder):
-        self.folder, self.seen, self.files = folder, b"", 0
+        self.folder = folder
+        self._found = set()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        self._thread = threading.Thread(target=self._keep_looking)
 
     def __enter__(self):
         self._thread.start()
@@ -22,13 +23,45 @@ class Watch:
     def __exit__(self, *_):
         self._stop.set()
         self._thread.join()
+        self.look()
 
-    def _look(self):
-        found = set()
-        while not self._stop.is_set():
-            for folder, _, names in os.walk(self.folder):  # which minds no folder that is gone
-                for name in names:
-                    with suppress(OSError):  # gone
-                        found.add(pathlib.Path(folder, name).read_bytes())
-            time.sleep(0.002)
-        self.seen, self.files = b"\n".join(found), len(found)
+    @property
+    def seen(self):
+        """All that was found so far."""
+        return b"\n".join(self._found.copy())
+
+    @property
+    def files(self):
+        """How many different ones."""
+        return len(self._found)
+
+    def look(self):
+        """Read what is there now."""
+        for folder, _, names in os.walk(self.folder):  # which minds no folder that is gone
+            for name in names:
+                with suppress(OSError):  # gone
+                    self._found.add(pathlib.Path(folder, name).read_bytes())
+
+    def _keep_looking(self):
+        while not self._stop.wait(0.002):
+            self.look()
+
+
+def has_open(pid, name):
+    """Whether a process reads a file with this in its path, or has it in its memory."""
+    with suppress(OSError):  # the process is gone
+        if name in pathlib.Path(f"/proc/{pid}/maps").read_text():
+            return True
+        for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # closed
+                if name in os.readlink(link):
+                    return True
+    return False
+
+
+def eventually(condition, *, seconds=120):
+    """Whether a condition comes true, on a busy machine, too."""
+    end = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return met

@@ -1,6 +1,7 @@
 """Composition: the guarantee of releasing several things about the same people.
 
-`basic` and `advanced` are the paper's rules on (ε, δ) pairs; `tight` knows the mechanisms.
+`basic` and `advanced` are the paper's rules on (ε, δ) pairs; `tight` knows the mechanisms, and
+`covers` asks it whether to believe a guarantee.
 """
 
 import math
@@ -10,7 +11,7 @@ from typing import TypeVar
 from discreet import _validate
 from discreet.accounting.concentrated import concentrated_epsilon
 from discreet.accounting.events import Gaussian, Mechanism
-from discreet.accounting.gaussian import LARGEST_MU
+from discreet.accounting.gaussian import LARGEST_MU, LEAST_DELTA
 from discreet.errors import InvalidInput
 from discreet.privacy import Neighbours, Privacy
 
@@ -18,6 +19,12 @@ Part = TypeVar("Part")
 
 # More mechanisms than this are a mistake; far more would not even fit a float.
 _MOST_TIMES = 10**18
+
+# What a claim may be off by: more than rounding, where the account is exact. Where it is on a grid,
+# more than two accounts of the same mechanisms differ by, if machines or grids are not the same: a
+# file that was written once is to load for ever.
+_ROUNDING = 1 + 1e-9
+_GRID_EPSILON, _GRID_DELTA = 1 + 1e-3, 2.0
 
 
 def basic(parts: Sequence[tuple[Privacy, int]]) -> Privacy:
@@ -65,12 +72,43 @@ def tight(mechanisms: Sequence[tuple[Mechanism, int]], *, delta: float) -> float
     if _gaussian_ratio(pairs) > LARGEST_MU:  # beyond the closed form: nobody is protected
         return concentrated_epsilon(pairs, delta)
     pairs = _merge_gaussians(pairs)
-    if len(pairs) == 1 and pairs[0][1] == 1:
+    if _is_one(pairs):
         return pairs[0][0].epsilon_at(delta)
     # dp-accounting takes longer to load than a small memory to build, and few calls come here.
     from discreet.accounting.loss import composed_epsilon
 
     return composed_epsilon(pairs, delta)
+
+
+def covers(claim: Privacy, mechanisms: Sequence[tuple[Mechanism, int]]) -> bool:
+    """Whether all the mechanisms together satisfy a guarantee that somebody claims for them.
+
+    Exactly, where δ(ε) has a closed form: for one mechanism, and for any number of Gaussians. For
+    others, ε may be too small by a thousandth if that changes δ(ε) by no more than a factor of two:
+    what is accepted holds as (1.001·ε, δ) and as (ε, 2·δ).
+
+    Args:
+        claim: under the mechanisms' neighbouring relation.
+        mechanisms: as for `tight`.
+    """
+    pairs = check_mechanisms(mechanisms)
+    if claim.neighbours is not pairs[0][0].neighbours:
+        return False
+    epsilon = claim.epsilon * _ROUNDING
+    bounded = not any(isinstance(each, Gaussian) for each, _ in pairs)
+    if bounded and _sums_cover(epsilon, claim.delta * _ROUNDING, pairs):  # which is quick
+        return True
+    if not LEAST_DELTA <= claim.delta < 1:
+        return False
+
+    def spent(factor: float) -> float:
+        return tight(pairs, delta=min(claim.delta * factor, math.nextafter(1, 0)))
+
+    if spent(_ROUNDING) <= epsilon:
+        return True
+    if _gaussian_ratio(pairs) <= LARGEST_MU and _is_one(_merge_gaussians(pairs)):
+        return False
+    return spent(1.0) <= claim.epsilon * _GRID_EPSILON and spent(_GRID_DELTA) <= epsilon
 
 
 def with_sampler_error(privacy: Privacy, total_variation: float) -> Privacy:
@@ -120,6 +158,18 @@ def _one_relation(relations: Sequence[Neighbours]) -> Neighbours:
         names = " and ".join(sorted(set(relations)))
         raise InvalidInput(f"Expected one neighbouring relation, got {names}: they don't compose.")
     return relations[0]
+
+
+def _sums_cover(epsilon: float, delta: float, pairs: Sequence[tuple[Mechanism, int]]) -> bool:
+    """Whether largest losses and truncated tails that add up are within ε and δ."""
+    losses = math.fsum(count * mechanism.largest_loss for mechanism, count in pairs)
+    tails = math.fsum(count * mechanism.infinite_loss for mechanism, count in pairs)
+    return losses <= epsilon and tails <= delta
+
+
+def _is_one(merged: Sequence[tuple[Mechanism, int]]) -> bool:
+    """Whether this is one mechanism, whose δ(ε) has a closed form."""
+    return len(merged) == 1 and merged[0][1] == 1
 
 
 def _merge_gaussians(pairs: Sequence[tuple[Mechanism, int]]) -> list[tuple[Mechanism, int]]:

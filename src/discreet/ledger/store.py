@@ -6,7 +6,6 @@ here.
 """
 
 import os
-import re
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from discreet._files import is_mounted_alone
 from discreet.errors import LedgerError
 
 # "disc", so that `file` and we know the file again; and which tables it has.
@@ -89,8 +89,6 @@ _MAKE_IT_VERSION_2 = (
 _READ_IT_AS_VERSION_2 = (
     "CREATE TEMP VIEW spends AS SELECT *, 0 AS events_before FROM main.spends",
 )
-
-_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,7 @@ class Store:
                 "links): what is counted by one is not seen by the other, because SQLite keeps a "
                 "log beside each. Remove all but one; nothing was released."
             )
-        if _is_mounted_alone(self._file):
+        if is_mounted_alone(self._file):
             raise LedgerError(
                 f"Expected the ledger {self.path} to be mounted with its folder, and the file is "
                 "mounted by itself: what is counted here is not seen elsewhere, because SQLite "
@@ -254,21 +252,6 @@ def _number_of_names(file: Path) -> int:
     except OSError:  # not there yet, or whoever opens it will say why
         return 0
     return found.st_nlink if stat.S_ISREG(found.st_mode) else 0
-
-
-def _is_mounted_alone(file: Path) -> bool:
-    """Return whether something is mounted at this very path, where the system says what is."""
-    try:
-        mounts = Path("/proc/self/mountinfo").read_bytes()
-    except OSError:
-        return False
-    # The fifth field of a line, if there is one, in which blanks and the like are octal numbers.
-    points = (b"".join(line.split(b" ", 5)[4:5]) for line in mounts.split(b"\n"))
-    return os.fsencode(file) in (_OCTAL.sub(_character, each) for each in points)
-
-
-def _character(found: re.Match[bytes]) -> bytes:
-    return bytes([int(found[1], 8)])
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:

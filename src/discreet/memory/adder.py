@@ -7,9 +7,9 @@ first.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Generic, NoReturn
+from typing import Any, Generic, NoReturn
 
 import numpy as np
 
@@ -283,9 +283,17 @@ class Adder(Generic[AnyLayout_co]):
         return self._memory[: threads * size].reshape(threads, size)
 
 
-def check_disjoint(mine: AbstractSet[object], theirs: Collection[object]) -> None:
-    """Raise `InvalidInput` if a record is in both: its influence would add up."""
-    if mine and theirs and type(next(iter(mine))) is not type(next(iter(theirs))):
+def check_disjoint(
+    mine: AbstractSet[Any], theirs: Collection[Any], kind: Callable[[Any], object] = type
+) -> None:
+    """Raise `InvalidInput` if a record is in both: its influence would add up.
+
+    Args:
+        mine: ids of records.
+        theirs: likewise.
+        kind: of an id; all have the same.
+    """
+    if mine and theirs and kind(next(iter(mine))) != kind(next(iter(theirs))):
         raise InvalidInput("Expected the groups of all chunks to be of one type.")
     if not mine.isdisjoint(theirs):
         raise InvalidInput(

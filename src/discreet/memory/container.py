@@ -20,6 +20,7 @@ from discreet._files import whole_file
 from discreet._packing import BLANK, FORMAT_VERSION, Restorer, digest, pack, read, unpack
 from discreet.accounting import Receipt
 from discreet.accounting.receipt import but_for
+from discreet.accounting.compose import covers
 from discreet.errors import CorruptRelease
 from discreet.memory.release import Released
 from discreet.memory.row_layout import AnyLayout_co, RowLayout
@@ -203,10 +204,9 @@ def _check_claims(
         layout, guarantee.neighbours, Unit(guarantee.unit), settings["group_rows"]
     )
     fits = (
-        mechanism.neighbours is guarantee.neighbours
-        and mechanism.sensitivity >= math.sqrt(layout.head_count) * (1 - 1e-12)
+        mechanism.sensitivity >= math.sqrt(layout.head_count) * (1 - 1e-12)
         and math.isclose(settings["sigma"], mechanism.sigma * sensitivity, rel_tol=1e-9)
-        and mechanism.epsilon_at(guarantee.delta) <= guarantee.epsilon * (1 + 1e-9)
+        and covers(guarantee, [(mechanism, 1)])
         and (settings["group_rows"] == 1 or guarantee.unit == Unit.RECORD)
         and (settings["rows"] is None or rows_are_public(guarantee.neighbours, guarantee.unit))
     )

@@ -12,6 +12,7 @@ from typing import Generic, NoReturn
 import numpy as np
 
 from discreet import _validate
+from discreet._ids import kind_of, marks_of
 from discreet._typing import Integers
 from discreet.errors import InvalidInput
 from discreet.memory.adder import Adder, check_disjoint, zeros
@@ -30,7 +31,8 @@ class Partial(Generic[AnyLayout_co]):
         settings: the public settings.
         sums: one array for each part of each layer, in lattice units (`RowLayout.shapes`).
         rows: how many rows there were.
-        ids: the records that they belong to; none where the unit is a row.
+        ids: hashes of the records that they belong to (`marks_of`), all equally long; none where
+            the unit is a row.
         shards: the names of the pieces of data that were added up.
         origin: what they were made from, if that has to be the same for all that merge with them;
             else empty.
@@ -39,7 +41,7 @@ class Partial(Generic[AnyLayout_co]):
     settings: Settings[AnyLayout_co]
     sums: tuple[Integers, ...]
     rows: int
-    ids: frozenset[object]
+    ids: frozenset[bytes]
     shards: frozenset[str]
     origin: str = ""
 
@@ -103,7 +105,8 @@ class Partial(Generic[AnyLayout_co]):
             some = True
         if not some:  # a stream that was read before would count as no rows
             raise InvalidInput("Expected at least one chunk of rows (it may have none).")
-        return cls(settings, tuple(adder.sums), adder.rows, frozenset(adder.ids), frozenset([name]))
+        ids = marks_of(adder.ids)
+        return cls(settings, tuple(adder.sums), adder.rows, ids, frozenset([name]))
 
     def merge(self, other: "Partial[AnyLayout_co]") -> "Partial[AnyLayout_co]":
         """Return the sums over the rows of both."""
@@ -116,7 +119,7 @@ class Partial(Generic[AnyLayout_co]):
     ) -> "Partial[AnyLayout_co]":
         """Return the sums over the rows of all these partials, one after the other."""
         sums, rows = zeros(settings), 0
-        ids: set[object] = set()
+        ids: set[bytes] = set()
         shards: set[str] = set()
         origin = ""
         for each in partials:
@@ -128,7 +131,7 @@ class Partial(Generic[AnyLayout_co]):
                 raise InvalidInput("Expected partials that were made from the same rows.")
             for layout in settings.layouts:
                 layout.check_rows(rows + each.rows)
-            check_disjoint(ids, each.ids)
+            check_disjoint(ids, each.ids, kind_of)
             for total, part in zip(sums, each.sums, strict=True):
                 np.add(total, part, out=total)
             rows += each.rows

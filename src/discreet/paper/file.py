@@ -4,17 +4,16 @@ What each class puts in it is in `families`. A file is believed as far as it can
 against settings, the receipt against the nodes that there are, the guarantee against the receipt.
 """
 
-import math
 import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from discreet import _packing, _validate, accounting
+from discreet import _packing, _validate
 from discreet._files import whole_file
 from discreet._version import __version__
 from discreet.accounting import Receipt
-from discreet.accounting.compose import check_mechanisms
+from discreet.accounting.compose import check_mechanisms, covers
 from discreet.errors import CorruptRelease
 from discreet.paper.cross_attention import ENTRY, Scope
 from discreet.paper.families import FAMILIES, Nodes
@@ -26,9 +25,6 @@ FORMAT = "discreet-structure"
 
 # More than rounding.
 _ROUNDING = 1 + 1e-9
-# More than two tight accounts of the same nodes differ by, if machines or grids are not the same: a
-# file that was written once is to load for ever.
-_ACCOUNTS = 1 + 1e-3
 
 
 def save(structure: Structure, path: str | os.PathLike[str]) -> None:
@@ -94,7 +90,7 @@ def _check_claims(made: Structure, whole: Nodes) -> None:
         and guarantee.unit == receipt.unit == "row"
         and _says_what_it_covers(made)
         and 0 < guarantee.delta <= made._total_delta * _ROUNDING
-        and _covers(guarantee, made._mechanisms)
+        and covers(guarantee, made._mechanisms)
     )
     if not fits:
         raise CorruptRelease("Expected the noise to be what the guarantee needs.")
@@ -109,14 +105,3 @@ def _says_what_it_covers(made: Structure) -> bool:
         whole = said.startswith(receipt.mark + ENTRY) and said.isprintable()
         return whole and receipt.scope == ALL_COLUMNS
     return said == receipt.mark + WHOLE and receipt.scope == WHOLE
-
-
-def _covers(guarantee: Guarantee, nodes: Nodes) -> bool:
-    """Whether a guarantee covers these nodes: by sums, which are quick, or by the tight account."""
-    tails = math.fsum(count * mechanism.infinite_loss for mechanism, count in nodes)
-    losses = math.fsum(count * mechanism.largest_loss for mechanism, count in nodes)
-    if losses <= guarantee.epsilon * _ROUNDING and tails <= guarantee.delta * _ROUNDING:
-        return True
-    if guarantee.delta >= 1:
-        return False
-    return accounting.tight(nodes, delta=guarantee.delta) <= guarantee.epsilon * _ACCOUNTS

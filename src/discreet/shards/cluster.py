@@ -4,7 +4,6 @@ The key of a job is in its tasks: in the memory of the scheduler, and on connect
 encrypted where the cluster is ours.
 """
 
-import ipaddress
 import logging
 import multiprocessing
 import os
@@ -88,24 +87,22 @@ def _started(**options: Any) -> LocalCluster:  # noqa: ANN401
 
 
 def warn_if_anybody_listens(client: Client) -> None:
-    """Warn if the key of a job would go over a network in the clear."""
-    workers = client.scheduler_info()["workers"]
-    if not all(map(_is_closed, [client.scheduler.address, *workers])):
+    """Warn if others than the cluster's own processes can connect to it, or listen.
+
+    A port of this machine, too, is open to all its users: only TLS keeps them out. To keep the key
+    from whoever can connect is of no use: they can run code of their own on every worker.
+    """
+    if not all(map(_is_closed, [client.scheduler.address, *client.nthreads()])):
         warn(
-            "connections of this Dask cluster are not encrypted: whoever listens gets the key of "
-            "this job, and can read exact sums. Use TLS (distributed.Security).",
+            "connections of this Dask cluster are not encrypted: whoever can reach its scheduler "
+            "or listens, other users of this machine too, gets the key of this job and can read "
+            "exact sums and rows. Use TLS (LocalCluster(security=True), distributed.Security), a "
+            "cluster within one process (inproc://), or for files of this machine "
+            "discreet.shards.processes (--workers), which needs no network.",
             PrivacyLeakWarning,
         )
 
 
 def _is_closed(address: str) -> bool:
-    """Return whether nobody but the two ends can read a connection to an address."""
-    scheme, _, rest = str(address).partition("://")
-    return scheme in {"tls", "wss", "inproc"} or _is_this_machine(rest.rpartition(":")[0])
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:  # a name
-        return host == "localhost"
+    """Return whether nobody but its two ends can read a connection, or make one of their own."""
+    return str(address).partition("://")[0] in {"tls", "wss", "inproc"}

@@ -8,8 +8,8 @@ extra `dask`.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -70,9 +70,10 @@ def build(
         keys: columns of keys, as for `Rows`; left out if `source` is one.
         values: columns of values, likewise.
         groups: the column that names the record of each row; None if each row is its own.
-        client: of a running cluster. Without one, files are read by processes of this machine, as
-            `discreet.shards.processes.build` does it; a collection is computed by a cluster on
-            this machine, which is closed again.
+        client: of a running cluster, whose connections are encrypted (TLS) or within one process;
+            of others `PrivacyLeakWarning` warns. Without one, files are read by processes of this
+            machine, as `discreet.shards.processes.build` does it; a collection is computed by a
+            cluster on this machine, which is closed again.
         workers: processes of this machine; by default one for each processor.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
@@ -96,8 +97,11 @@ def build(
             **counted,
             **options,
         )
+    if client is not None:
+        warn_if_anybody_listens(client)
     rows = _partitions(source, columns) if by_partition else _files(files_of(source, **columns))
-    with _running(client, workers) as running:
+    cluster = own_cluster(worker_count(workers)) if client is None else nullcontext(client)
+    with cluster as running:
         key_dim, value_dim = rows.known_widths or rows.widths(running)
         job = Job(
             key_dim=key_dim, value_dim=value_dim, by_record=rows.by_record, **counted, **options
@@ -105,17 +109,6 @@ def build(
         if on_settled is not None:
             on_settled(job.settings)
         return _build(running, rows, job, entropy=entropy, progress=progress)
-
-
-@contextmanager
-def _running(client: Client | None, workers: int | None) -> Iterator[Client]:
-    """Yield a client of the cluster that was given, or of one on this machine, then closed."""
-    if client is None:
-        with own_cluster(worker_count(workers)) as own:
-            yield own
-        return
-    warn_if_anybody_listens(client)
-    yield client
 
 
 def _build(

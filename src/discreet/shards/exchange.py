@@ -3,13 +3,13 @@
 A record's influence is bounded as a whole, so its rows have to be added up together, and they may
 lie in any file. `scatter` divides the rows of a shard by a hash of their records, and seals each
 piece; `gather` opens the pieces of one part, from all shards. What can be read on the way is
-public: a hash of the settings, the shard's name, the part, and how long a piece is, which is padded
-to at least 256 rows, and by up to an eighth.
+public: a hash of the settings, the shard's name, the part, and how long a piece is, which tells
+about how many rows it has: padded to at least 256, and by up to an eighth. Nothing else of the rows
+changes it: ids travel as keyed hashes, all equally long.
 """
 
 import hashlib
 import io
-import json
 import math
 import re
 import struct
@@ -21,21 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._ids import digests_of
 from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.memory.envelope import Envelope
 from discreet.memory.rows import Table, names_of
-from discreet.tables.records import bucket_of
 
-Groups = NDArray[Any] | list[Any]
-Piece = tuple[NDArray[Any], NDArray[Any], Groups]
+# Keys, values, and a hash of the record of each row.
+Piece = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
-_PIECE = Envelope(b"discreet-rows-1\n", "a sealed piece of rows")
+_PIECE = Envelope(b"discreet-rows-2\n", "a sealed piece of rows")
 _PART_NAME = re.compile(r"records \d+ of \d+")
 _LEAD = struct.Struct("<3qc32s")
 
 # Pieces with fewer rows than these are all as long as one with so many.
-_LEAST_ROWS, _ID_BYTES = 256, 64
+_LEAST_ROWS = 256
 
 
 def part_name(part: int, parts: int) -> str:
@@ -79,12 +79,13 @@ def scatter(
         if len(names) != table.rows:
             raise InvalidInput("Expected groups to name one record for each row.")
         kind = _one_kind({kind, _kind(names)})
-        of_row = bucket_of(names, parts, key=_hash(key, b"parts"))
+        ids = digests_of(names, _hash(key, b"ids"))
+        of_row = (ids.view("<u8")[::2] % np.uint64(parts)).astype(np.int64)
         order = np.argsort(of_row, kind="stable")
         ends = np.searchsorted(of_row[order], np.arange(parts + 1))
         for part in range(parts):
             index = order[ends[part] : ends[part + 1]]
-            pieces[part].append((*_taken(table, index), _picked(names, index)))
+            pieces[part].append((*_taken(table, index), ids[index]))
     if not pieces[0]:
         raise InvalidInput("Expected at least one chunk of rows (it may have none).")
     saved = [_saved_piece(_joined(piece)) for piece in pieces]
@@ -159,12 +160,13 @@ def _taken(table: Table, index: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any
 
 
 def _numpy(array: Array) -> Array:
-    """Return what numpy can index: a torch tensor as an array of float64, all else as it is."""
-    return array.detach().cpu().double().numpy() if hasattr(array, "detach") else array
+    """Return what numpy can index: a torch tensor as an array of float64, all else as it is.
 
-
-def _picked(names: Groups, index: NDArray[Any]) -> Groups:
-    return names[index] if isinstance(names, np.ndarray) else [names[i] for i in index]
+    But truth values as float64: in a list, one number among them would make that of all.
+    """
+    if hasattr(array, "detach"):
+        return array.detach().cpu().double().numpy()
+    return array.astype(np.float64) if array.dtype == bool else array
 
 
 def _joined(pieces: list[Piece]) -> Piece:
@@ -175,26 +177,11 @@ def _joined(pieces: list[Piece]) -> Piece:
     return (
         np.concatenate(keys, axis=-2),
         np.concatenate(values, axis=-2),
-        _joined_groups([each for each in groups if len(each)]),
+        np.concatenate(groups),
     )
 
 
-def _joined_groups(groups: list[Groups]) -> Groups:
-    """Return all ids: an array where all are arrays of one kind, or Python's own objects.
-
-    Arrays of different kinds do not mix: numpy would make floats of signed and unsigned numbers.
-    """
-    arrays = [each for each in groups if isinstance(each, np.ndarray)]
-    if len(arrays) == len(groups) and len({each.dtype.kind for each in arrays}) == 1:
-        return np.concatenate(arrays)
-    return [
-        name
-        for each in groups
-        for name in (each.tolist() if isinstance(each, np.ndarray) else each)
-    ]
-
-
-def _kind(names: Groups) -> bytes:
+def _kind(names: NDArray[Any] | list[Any]) -> bytes:
     """Return whether ids are numbers, texts or bytes; nothing if there are none."""
     if len(names) == 0:
         return b""
@@ -235,15 +222,15 @@ def _saved_piece(piece: Piece) -> _SavedPiece:
     width = sum(
         array.itemsize * math.prod(array.shape[:-2]) * array.shape[-1] for array in (keys, values)
     )
-    contents = (_saved(keys), _saved(values), _saved_groups(groups))
-    return _SavedPiece(contents, _LEAST_ROWS * (width + _ID_BYTES))
+    contents = (_saved(keys), _saved(values), _saved(groups))
+    return _SavedPiece(contents, _LEAST_ROWS * (width + groups.itemsize))
 
 
 def _restored(contents: memoryview) -> tuple[bytes, bytes, Piece]:
     *lengths, kind, origin = _LEAD.unpack(contents[: _LEAD.size])
     ends = np.cumsum([_LEAD.size, *lengths])
-    keys, values, groups = (contents[ends[i] : ends[i + 1]] for i in range(3))
-    return kind, origin, (_loaded(keys), _loaded(values), _loaded_groups(groups))
+    keys, values, groups = (_loaded(contents[ends[i] : ends[i + 1]]) for i in range(3))
+    return kind, origin, (keys, values, groups)
 
 
 def _padded(size: int) -> int:
@@ -261,19 +248,3 @@ def _saved(array: NDArray[Any]) -> bytes:
 def _loaded(data: memoryview) -> NDArray[Any]:
     array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
     return array
-
-
-def _saved_groups(groups: Groups) -> bytes:
-    if isinstance(groups, np.ndarray):
-        return b"a" + _saved(groups)
-    raw = any(isinstance(each, bytes) for each in groups)
-    ids = [each.hex() for each in groups] if raw else groups
-    return (b"b" if raw else b"j") + json.dumps(ids).encode()  # as ASCII: a text may be no UTF-8
-
-
-def _loaded_groups(data: memoryview) -> Groups:
-    kind, rest = bytes(data[:1]), data[1:]
-    if kind == b"a":
-        return _loaded(rest)
-    ids: list[Any] = json.loads(bytes(rest))
-    return [bytes.fromhex(each) for each in ids] if kind == b"b" else ids

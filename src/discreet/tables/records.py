@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._typing import Array, Integers, Words
+from discreet._ids import distinct, encoded
+from discreet._typing import Array, Words
 from discreet.errors import InvalidInput
 from discreet.tables.chunks import joined
 from discreet.tables.columns import Chunk
@@ -18,25 +19,6 @@ _BYTES_AT_ONCE = 2**28
 _BYTES_HELD = 2**30
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def bucket_of(groups: Array, buckets: int, key: bytes = b"") -> Integers:
-    """Return which bucket each row's record belongs to, from 0 on, shape (m,).
-
-    The same id has the same bucket in every file, width of type and machine: BLAKE2b of what it is
-    called. Whoever lacks the key cannot tell which.
-
-    Args:
-        groups: ids of records, shape (m,): whole numbers, texts or bytes.
-        buckets: how many there are.
-        key: at most 64 bytes; empty if anybody may know.
-    """
-    ids, of_row = _distinct(groups)
-    digests = b"".join(
-        hashlib.blake2b(_encoded(each), digest_size=8, key=key).digest() for each in ids
-    )
-    numbers = np.frombuffer(digests, dtype="<u8") % np.uint64(buckets)
-    return numbers.astype(np.int64)[of_row]
 
 
 def gathered(
@@ -106,13 +88,13 @@ def _of_bucket(chunk: Chunk, kept: NDArray[np.bool_], buckets: int) -> Chunk:
 def _mixed(groups: Array) -> Words:
     """Return bits of each row's id that are spread evenly, shape (m,): of the same id, the same.
 
-    Nobody sees them, so they may be faster than `bucket_of`: whole numbers are mixed as in
+    Nobody sees them, so they may be faster than `digests_of`: whole numbers are mixed as in
     SplitMix64.
     """
     if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
         bits = groups.astype(np.uint64)
     else:
-        ids, of_row = _distinct(groups)
+        ids, of_row = distinct(groups)
         bits = np.array(list(map(_bits, ids)), dtype=np.uint64)[of_row]
     return _spread(bits)
 
@@ -128,7 +110,7 @@ def _bits(record: Any) -> int:  # noqa: ANN401
     """Return a whole number as 64 bits, as numpy has it, and of other ids a digest."""
     if type(record) is int:
         return record & (2**64 - 1)
-    return int.from_bytes(hashlib.blake2b(_encoded(record), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(encoded(record), digest_size=8).digest(), "little")
 
 
 def _held(chunks: Iterator[Chunk]) -> Chunk:
@@ -145,25 +127,3 @@ def _held(chunks: Iterator[Chunk]) -> Chunk:
             )
         kept.append(chunk)
     return joined(kept)
-
-
-def _distinct(groups: Array) -> tuple[list[Any], Integers]:
-    """Return every id once, as Python has it, and the place of each row's id among them."""
-    if isinstance(groups, np.ndarray) and groups.dtype != object:
-        ids, of_row = np.unique(groups, return_inverse=True)
-        return ids.tolist(), of_row
-    places: dict[Any, int] = {}
-    plain = (each.item() if isinstance(each, np.generic) else each for each in groups)
-    of_row = np.fromiter((places.setdefault(each, len(places)) for each in plain), np.int64)
-    return list(places), of_row
-
-
-def _encoded(record: object) -> bytes:
-    """Return bytes that no other id has, whatever its type."""
-    if type(record) is int:
-        return b"i%d" % record
-    if type(record) is str:
-        return b"s" + record.encode("utf-8", "surrogatepass")
-    if type(record) is bytes:
-        return b"b" + record
-    raise InvalidInput("Expected groups to be whole numbers, or texts, shape (n,).")

@@ -2,11 +2,9 @@
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +13,7 @@ import safetensors.numpy
 from data import unit_rows
 from pyarrow import parquet
 from typer.testing import CliRunner
+from watching import eventually, has_open
 
 import discreet
 from discreet.cli import app, classifying
@@ -248,11 +247,6 @@ def test_before_the_first_noise_nothing_was_spent(folder, monkeypatch):
     assert result.stderr == "discreet: interrupted, nothing was written.\n"
 
 
-def mapped(process):
-    """Return the files that a process has in its memory."""
-    return pathlib.Path(f"/proc/{process}/maps").read_text()
-
-
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_fit_that_gets_a_signal_leaves_nothing(folder, sent):
     keys = np.lib.format.open_memmap("k.npy", "w+", np.float32, (400_000, 16))
@@ -265,11 +259,9 @@ def test_a_fit_that_gets_a_signal_leaves_nothing(folder, sent):
         stderr=subprocess.PIPE,
         text=True,
     )
-    while process.poll() is None and "data.npz" not in mapped(process.pid):
-        time.sleep(0.05)
-    time.sleep(0.5)
+    assert eventually(lambda: has_open(process.pid, str(folder / "data.npz")))
     process.send_signal(sent)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[sent]
     assert "Traceback" not in errors
     assert sorted(os.listdir(folder)) == before

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 from data import unit_rows
 from pyarrow import parquet
 from typer.testing import CliRunner
+from watching import eventually, has_open
 
 import discreet
 from discreet.cli import app
@@ -193,10 +193,9 @@ def test_a_build_from_many_files_that_gets_a_signal_leaves_nothing(folder):
     before = everything()
     command = [*BUILD, "data", "--keys", "k", "--values", "k", "--kernel", "fourier"]
     process = subprocess.Popen([sys.executable, "-m", "discreet", *command], stderr=subprocess.PIPE)
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(4)
+    assert eventually(lambda: has_open(process.pid, str(folder / "data")))
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert b"nothing was written" in errors
     assert everything() == before
@@ -219,16 +218,14 @@ def test_ctrl_c_ends_workers_too_also_while_they_start(folder, after):
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    while not psutil.Process(process.pid).children(recursive=True):
-        assert process.poll() is None
-        time.sleep(0.01)
+    assert eventually(lambda: psutil.Process(process.pid).children(recursive=True))
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(after)
     workers = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert errors.decode().splitlines() == ["discreet: interrupted, nothing was written."]
-    _, alive = psutil.wait_procs(workers, timeout=10)
+    _, alive = psutil.wait_procs(workers, timeout=120)
     assert [worker for worker in alive if worker.status() != psutil.STATUS_ZOMBIE] == []
     assert everything() == before

@@ -170,6 +170,13 @@ FORGERIES = {
     ),
     "another noise": lambda s, t, m: s.update(sigma=s["sigma"] * 0.99),
     "a better epsilon": lambda s, t, m: s["guarantee"].update(epsilon=0.9),
+    "an epsilon that is a little better": lambda s, t, m: s["guarantee"].update(
+        epsilon=s["guarantee"]["epsilon"] * (1 - 1e-7)
+    ),
+    "a delta that is a little better": lambda s, t, m: s["guarantee"].update(
+        delta=s["guarantee"]["delta"] * (1 - 1e-6)
+    ),
+    "a delta below all": lambda s, t, m: s["guarantee"].update(epsilon=1e300, delta=1e-310),
     "a better delta": lambda s, t, m: s["guarantee"].update(delta=1e-9),
     "another unit": lambda s, t, m: s["guarantee"].update(unit="person"),
     "a mechanism that no head could have": lambda s, t, m: s["mechanism"].update(

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import struct
 
 import numpy as np
@@ -7,6 +8,7 @@ from data import unit_rows
 
 from discreet import CorruptRelease, InvalidInput
 from discreet.memory import Options, Partial, Shape, Table, Unit, new_key, release, settle
+from discreet.memory.envelope import Envelope
 from discreet.testing import Silent
 
 KEYS, VALUES = unit_rows(40, 3), unit_rows(40, 2, seed=1)
@@ -31,6 +33,31 @@ def test_what_was_sealed_comes_back(ids):
     assert (again.rows, again.ids, again.shards) == (40, exact.ids, frozenset(["part 1"]))
     [mine], [theirs] = (release(each, entropy=Silent()) for each in (exact, again))
     assert np.array_equal(mine.state, theirs.state)
+
+
+def as_sealed_by_the_first_version(exact, ids, key):
+    """The layout of "discreet-partial-1": ids as they are, in JSON."""
+    raw = [each.hex() if isinstance(each, bytes) else each for each in ids]
+    stored = {"bytes": isinstance(ids[0], bytes), "ids": raw, "origin": ""}
+    encoded = json.dumps(stored).encode().ljust(4096)
+    header = {"settings": exact.settings.digest, "shards": sorted(exact.shards)}
+    contents = [struct.pack("<qq", exact.rows, 4096) + encoded, *exact.sums]
+    return Envelope(b"discreet-partial-1\n", "").seal(header, contents, key)
+
+
+@pytest.mark.parametrize(
+    "ids", [list(range(40)), [f"é{i}" for i in range(40)], [b"\xff%d" % i for i in range(40)]]
+)
+def test_what_an_earlier_version_has_sealed_is_opened_and_meets_what_is_sealed_now(ids):
+    key = new_key()
+    exact = partial(settings=BY_RECORD, groups=ids, shard="old")
+    old = as_sealed_by_the_first_version(exact, ids, key)
+    again = Partial.unseal(old, key, BY_RECORD)
+    assert np.array_equal(again.sums[0], exact.sums[0])
+    assert (again.rows, again.ids, again.shards) == (40, exact.ids, frozenset(["old"]))
+    shared = partial(slice(0, 1), settings=BY_RECORD, groups=ids[39:], shard="new")
+    with pytest.raises(InvalidInput, match="every record"):
+        again.merge(Partial.unseal(shared.seal(key), key, BY_RECORD))
 
 
 def test_sealed_shards_merge_to_the_bits_of_one_build_and_only_once():
@@ -80,6 +107,7 @@ def test_a_renamed_shard_is_refused():
     [
         b"",
         b"discreet-partial-1\n",
+        b"discreet-partial-2\n",
         b"x" * 500,
         None,
         7,

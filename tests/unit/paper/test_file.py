@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from resealing import contents, resealed
 
-from discreet import CorruptRelease, _packing, paper
+from discreet import CorruptRelease, _packing, loading, paper
 from discreet.paper import file
 from discreet.paper.families import FAMILIES
 from discreet.paper.structure import WHOLE
@@ -150,6 +150,30 @@ def test_the_guarantee_of_one_column_is_none_of_the_whole():
     for change in (of_everything, nodes_of_one_column, said_of_everything):
         with pytest.raises(CorruptRelease, match="guarantee"):
             file.from_bytes(resealed(data, change))
+
+
+@pytest.mark.parametrize(
+    ("noise", "accounting"),
+    [("laplace", "paper"), ("truncated_laplace", "paper"), ("gaussian", "tight")],
+)
+@pytest.mark.parametrize("leaves", [2, 9])
+def test_a_claim_that_is_a_little_too_good_is_refused(leaves, noise, accounting):
+    """The account is exact for the one node of two leaves, and for Gaussians, else on a grid."""
+    options = {"upper": 1.0, "sensitivity": 1.0, "noise": noise, "accounting": accounting}
+    made = paper.DPTree(np.ones(leaves), epsilon=4.0, delta=1e-3, **options)
+    data, (epsilon, delta) = loading.to_bytes(made), (made.guarantee.epsilon, made.guarantee.delta)
+
+    def claimed(epsilon, delta):
+        def change(settings, tensors):
+            settings["guarantee"] |= {"epsilon": epsilon, "delta": delta}
+
+        return loading.from_bytes(resealed(data, change)).guarantee
+
+    assert claimed(epsilon, delta) == made.guarantee
+    exact = leaves == 2 or noise == "gaussian"
+    for less in (1e-300, delta * 1e-290, *([delta / 1.001, delta] if exact else [])):
+        with pytest.raises(CorruptRelease, match="guarantee"):
+            claimed(epsilon / 1.0009, less)
 
 
 def leaves(value, path=()):

@@ -155,6 +155,72 @@ def test_the_length_of_a_piece_says_little():
     assert all(0 <= big / size - 1 < 1 / 8 for size, big in zip(sizes, padded, strict=True))
 
 
+LONG = 600
+WAYS = {
+    "array of texts": np.array,
+    "wide array of texts": lambda ids: np.array(ids, dtype="U999"),
+    "array of bytes": lambda ids: np.array([each.encode() for each in ids]),
+    "list of texts": list,
+    "list of bytes": lambda ids: [each.encode() for each in ids],
+    "texts with accents": lambda ids: [each + "é" for each in ids],
+    "Python's objects": lambda ids: np.array(ids, dtype=object),
+    "numbers": lambda ids: [int.from_bytes(each.encode(), "big") for each in ids],
+    "numpy's numbers": lambda ids: np.array([int(each[1:]) % 2**31 for each in ids]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("rows", [40, 3000])
+def test_an_id_changes_no_length(rows, way):
+    """Whoever watches a shuffle must not see that somebody with a long name is in it."""
+    ids = [f"p{each % 1000}" for each in range(rows)]
+    table = (unit_rows(rows, 3), unit_rows(rows, 2, seed=1))
+    short = ONE.scatter(table, shard="a", parts=1, groups=WAYS["numbers"](ids))
+    ids[7] = "p" + "7" * LONG
+    one_long = ONE.scatter(table, shard="a", parts=1, groups=WAYS[way](ids))
+    assert list(map(len, one_long)) == list(map(len, short))
+    divided = ONE.scatter(table, shard="a", parts=3, groups=WAYS[way](ids))
+    assert max(map(len, divided)) <= 1.2 * len(short[0])
+
+
+def test_a_row_changes_no_length():
+    """A list of bools is one of bytes for numpy, until there is one other number."""
+    keys = [[True, False, False]] * 300
+    lengths = [
+        len(
+            ONE.scatter((rows, VALUES[:1].repeat(300, 0)), shard="a", parts=1, groups=range(300))[0]
+        )
+        for rows in (keys, [*keys[:-1], [1, 0, 0]], [*keys[:-1], [0.5, 0, 0]])
+    ]
+    assert len(set(lengths)) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("records", [3, 1000])
+def test_an_id_changes_no_length_of_sums(records, way):
+    ids = [f"p{each}" for each in range(records)]
+    table = (unit_rows(records, 3), unit_rows(records, 2, seed=1))
+    short = ONE.partial(table, shard="a", groups=WAYS["numbers"](ids))
+    ids[1] = "p" + "7" * LONG
+    assert len(ONE.partial(table, shard="a", groups=WAYS[way](ids))) == len(short)
+
+
+def test_the_same_id_is_one_record_however_it_is_stored():
+    """And sums that share it do not merge; of other ids, they do."""
+    whole = (KEYS[:1], VALUES[:1])
+    same = [[7], np.array([7], np.int8), np.array([7], np.uint64), np.array([7], object)]
+    texts = [["7"], np.array(["7"]), np.array(["7"], "U9"), np.array(["7"], object)]
+    for ways in (same, texts, [[b"7"], np.array([b"7"])]):
+        sums = [ONE.partial(whole, shard=str(i), groups=each) for i, each in enumerate(ways)]
+        for other in sums[1:]:
+            with pytest.raises(InvalidInput, match="every record"):
+                ONE.merge([sums[0], other])
+    one, eight, text = (ONE.partial(whole, shard=repr(each), groups=[each]) for each in (7, 8, "7"))
+    assert ONE.merge([one, eight])
+    with pytest.raises(InvalidInput, match="one type"):
+        ONE.merge([one, text])
+
+
 def test_parts_of_shards_that_were_divided_anew_do_not_meet():
     """Ids that are not stable would leave a row in two parts, or in none."""
     rows = (KEYS, VALUES)

@@ -5,14 +5,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 
 import numpy as np
 import pytest
 import worker_tasks
 from data import unit_rows
-from watching import Watch
+from watching import Watch, eventually
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
 from pyarrow import parquet
@@ -118,7 +116,7 @@ def test_results_that_nobody_waits_for_end_the_crew(job):
     with Crew(2) as own:
         own.brief(job.__getstate__())
         with pytest.raises(discreet.DiscreetError, match="ValueError"):
-            list(own.results([(worker_tasks.fail, ()), (worker_tasks.name_of_process, ())]))
+            list(own.results([(worker_tasks.fail, ()), (worker_tasks.never_end, ())]))
         with pytest.raises(discreet.DiscreetError, match="sent home"):
             list(own.results([(worker_tasks.answer, (1,))]))
 
@@ -158,6 +156,7 @@ def test_nothing_that_lies_on_a_disk_meanwhile_can_be_read(tmp_path, groups, cap
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     with Watch(temporary) as watch:
+        monkeypatch.setattr(tempfile, "TemporaryDirectory", looked_at(watch))
         processes.build(folder, **COLUMNS, groups=groups, workers=2, entropy=Silent(), **PLAIN)
     assert (watch.files > 0) == (groups is not None)
     assert list(temporary.iterdir()) == []
@@ -165,6 +164,17 @@ def test_nothing_that_lies_on_a_disk_meanwhile_can_be_read(tmp_path, groups, cap
     needles = [PLANTED.tobytes(), PLANTED.astype(np.float32).tobytes(), key, b"person 7"]
     needles += [repr(float(PLANTED[0])).encode(), *exact_sums(keys)]
     assert [needle for needle in needles if needle in written] == []
+
+
+def looked_at(watch):
+    """Folders that are looked at once more before they are removed."""
+
+    class Folder(tempfile.TemporaryDirectory):
+        def cleanup(self):
+            watch.look()
+            super().cleanup()
+
+    return Folder
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")
@@ -235,10 +245,7 @@ def test_workers_end_with_the_process_that_started_them():
     assert all(map(is_alive, pids))
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 60
-    while any(map(is_alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_alive, pids))
+    assert eventually(lambda: not any(map(is_alive, pids)))
 
 
 def is_alive(pid):
@@ -249,30 +256,28 @@ def is_alive(pid):
         return False
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, "person"])
-def test_a_worker_that_is_killed_in_the_middle_changes_nothing(tmp_path, groups):
-    keys, values, people = (np.concatenate([each] * 400) for each in (KEYS, VALUES, PEOPLE))
+def test_workers_that_are_killed_in_the_middle_change_nothing(tmp_path, groups, monkeypatch):
+    keys, values, people = (np.concatenate([each] * 40) for each in (KEYS, VALUES, PEOPLE))
     folder = write(tmp_path / "data", keys=keys, values=values, people=people, files=40)
-    options = {**PLAIN, "kernel": "fourier", "rows_hint": 240_000}
-    killed = []
+    options = {**PLAIN, "kernel": "fourier", "rows_hint": 24_000}
+    killed = set()
 
-    def kill():
-        psutil = pytest.importorskip("psutil")
-        while not killed:
-            time.sleep(0.05)
-            for child in psutil.Process().children():
-                if "discreet.shards.worker" in child.cmdline() and child.cpu_times().user > 2.5:
-                    os.kill(child.pid, signal.SIGKILL)
-                    killed.append(child.pid)
-                    return
+    def results(crew, work):
+        """Kill each worker once, while others are at work or just before they get some."""
+        for count, each in enumerate(all_results(crew, work)):
+            if count in (3, 8):
+                worker = crew._workers[len(killed) % 2].process
+                os.kill(worker.pid, signal.SIGKILL)
+                killed.add(worker.pid)
+            yield each
 
-    thread = threading.Thread(target=kill, daemon=True)
-    thread.start()
+    all_results = Crew.results
+    monkeypatch.setattr(Crew, "results", results)
     memory = processes.build(
         folder, **COLUMNS, groups=groups, workers=2, entropy=Silent(), **options
     )
-    assert killed  # while rows were added up
+    assert len(killed) >= 2
     people = None if groups is None else people
     whole = discreet.build(keys, values, groups=people, entropy=Silent(), **options)
     assert np.array_equal(memory.released.state, whole.released.state)

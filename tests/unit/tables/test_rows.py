@@ -19,7 +19,6 @@ from safetensors.numpy import save_file
 import discreet
 from discreet.errors import InvalidInput
 from discreet.tables import Rows, chunks, records
-from discreet.tables.records import bucket_of
 from discreet.testing import Silent
 
 KEYS, VALUES = unit_rows(60, 4).astype(np.float32), unit_rows(60, 2, seed=1)
@@ -168,29 +167,6 @@ def test_rows_that_change_between_passes_are_refused(monkeypatch):
     tables.append(TABLE)
     with pytest.raises(InvalidInput, match="they have changed"):
         list(made)
-
-
-def test_ids_have_the_same_bucket_whatever_they_are_stored_in():
-    numbers = [0, 5, -7, 2**31, 5]
-    expected = bucket_of(numbers, 97)
-    assert expected.dtype == np.int64
-    assert expected[1] == expected[4]
-    np.testing.assert_array_equal(bucket_of(np.array(numbers), 97), expected)
-    np.testing.assert_array_equal(bucket_of(np.array(numbers, object), 97), expected)
-    small = np.array([0, 5, -7], np.int16)
-    np.testing.assert_array_equal(bucket_of(small, 97), expected[:3])
-    texts = ["a", "né", "5", "\ud800"]
-    expected = bucket_of(texts, 97)
-    np.testing.assert_array_equal(bucket_of(np.array(texts, "U9"), 97), expected)
-    np.testing.assert_array_equal(bucket_of(np.array(texts, object), 97), expected)
-    assert bucket_of(["5"], 2**62) != bucket_of([5], 2**62) != bucket_of([b"5"], 2**62)
-    # Values that another machine would find, too.
-    assert bucket_of([1, 2, 3], 1000).tolist() == [486, 448, 328]
-    assert not np.array_equal(bucket_of(range(99), 97, b"key"), bucket_of(range(99), 97))
-    counts = np.bincount(bucket_of(np.arange(4000), 4))
-    assert counts.min() > 800
-    with pytest.raises(InvalidInput, match="whole numbers"):
-        bucket_of([1.5], 3)
 
 
 def test_ids_with_and_without_a_sign_are_the_same_ids(monkeypatch):
