@@ -19,8 +19,8 @@ from discreet._card import Card
 from discreet._files import whole_file
 from discreet._packing import BLANK, FORMAT_VERSION, Restorer, digest, pack, read, unpack
 from discreet.accounting import Receipt
-from discreet.accounting.receipt import but_for
 from discreet.accounting.compose import covers
+from discreet.accounting.receipt import but_for
 from discreet.errors import CorruptRelease
 from discreet.memory.release import Released
 from discreet.memory.row_layout import AnyLayout_co, RowLayout
