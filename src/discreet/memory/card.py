@@ -2,7 +2,7 @@
 
 from discreet._card import Card
 from discreet.memory.layout import Layout
-from discreet.memory.prediction import Prediction, matching_rows, noise_of_sums, rows_needed
+from discreet.memory.prediction import matching_rows, noise_of_sums, planned, rows_needed
 from discreet.memory.release import Released
 from discreet.memory.row_layout import RowLayout
 from discreet.privacy import NOT_PRIVATE, Neighbours
@@ -48,16 +48,8 @@ def _facts(released: Released[Layout]) -> dict[str, object]:
     return facts
 
 
-def prediction(released: Released[Layout]) -> Prediction | None:
-    """Return what `plan` would say, if the builder gave a number of rows."""
-    rows = released.rows_hint or released.rows
-    if not rows:
-        return None
-    return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
-
-
 def _predicted(released: Released[Layout]) -> dict[str, object]:
-    said = prediction(released)
+    said = planned(released)
     if said is None:
         return {}
     names = ("signal", "stderr", "noise_stderr", "kernel_stderr", "doubled_stderr")
@@ -81,7 +73,7 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
     )
     numerator = released.sigma * layout.real_unit * kernel.bound
     sums = noise_of_sums(numerator=numerator, denominator=numerator / layout.real_tau)
-    said = prediction(released)
+    said = planned(released)
     size = (
         f"{layout.head_count} head(s), {layout.columns} × {kernel.features:,} integers each, "
         f"{released.state.nbytes:,} bytes"

@@ -1,12 +1,14 @@
 """What answers of one memory will be like, in the words that `plan` and the card share."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from discreet.kernels import Kernel
 from discreet.kernels.base import Evidence
 from discreet.memory.layout import Layout
-from discreet.memory.reader import WITHIN
+from discreet.memory.reader import WITHIN, noisy_rows
+from discreet.memory.release import Released
 from discreet.memory.settings import CLEAR
 from discreet.memory.temperature import Sample, Spread
 
@@ -138,6 +140,45 @@ class Prediction:
         if before == after:
             return "more would change nothing: the noise hides the kernel's error"
         return f"twice as many features would bring {before} down to {after}"
+
+
+def planned(released: Released[Layout]) -> Prediction | None:
+    """Return what `plan` would say, if a number of rows is public; from settings alone."""
+    rows = released.rows_hint or released.rows
+    if not rows:
+        return None
+    return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
+
+
+def predicted(released: Released[Layout]) -> Prediction | None:
+    """Return what `plan` would say, for as many rows as the noisy sums show if none is public.
+
+    Post-processing. None if there are no rows, or none to be seen.
+    """
+    rows = released.rows_hint or released.rows
+    if rows is None:
+        rows = round(noisy_rows(released))
+    if rows < 1:
+        return None
+    return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
+
+
+def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
+    """Return the sentences of a `MostlyNoiseWarning`; None if answers are clear of the noise.
+
+    Args:
+        releases: the layers of one release, or one of them.
+    """
+    each = [predicted(released) for released in releases]
+    ratios = [0.0 if said is None else said.signal_to_error for said in each]
+    noisy = [ratio for ratio in ratios if ratio < 1]
+    if not noisy:
+        return None
+    which = "" if len(ratios) == 1 else f" of {len(noisy)} of {len(ratios)} memories"
+    return (
+        f"Answers{which} are predicted to be mostly noise: they differ from query to query by "
+        f"{times(min(noisy))} standard errors, at best."
+    )
 
 
 def rows_needed(layout: Layout, *, sigma: float) -> float:

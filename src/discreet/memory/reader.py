@@ -295,6 +295,26 @@ class Reader:
         return namespace(squared).exp(squared * exponent) if exponent else 1.0
 
 
+def noisy_rows(released: Released[Layout]) -> float:
+    """Return how many rows the noisy sums show (for records: the sum of their factors).
+
+    Post-processing: the mean over heads, each with noise of its own. May be below zero.
+    """
+    layout = released.layout
+    real = released.state[:, -1:].astype(np.float64) * (layout.real_unit / layout.real_tau)
+    mass, _ = _at_origin(layout, layout.kernel.reading(np.asarray(real.swapaxes(1, 2))))
+    return float(np.mean(mass)) / layout.kernel.weight_at_origin
+
+
+def _at_origin(layout: Layout, arrays: Mapping[str, NDArray[Any]]) -> tuple[Floats, Floats]:
+    """Return the denominator of the query at the origin, and ‖φ(0)‖, both of shape (heads,)."""
+    kernel = layout.kernel
+    origin = np.zeros((layout.head_count, 1, kernel.dim))
+    length = np.zeros((layout.head_count, 1, 1))
+    norms = np.broadcast_to(kernel.query_norms(origin, length, arrays), length.shape)[:, 0, 0]
+    return kernel.read(origin, arrays)[:, 0, -1], norms
+
+
 def _mass(
     released: Released[Layout], arrays: Mapping[str, NDArray[Any]], deviation: float
 ) -> tuple[Floats, Floats]:
@@ -303,10 +323,7 @@ def _mass(
     if released.rows is not None:
         rows = np.full(layout.head_count, float(max(released.rows, 1)))
         return rows, rows
-    origin = np.zeros((layout.head_count, 1, kernel.dim))
-    estimate = kernel.read(origin, arrays)[:, 0, -1]
-    length = np.zeros((layout.head_count, 1, 1))
-    noise = np.broadcast_to(kernel.query_norms(origin, length, arrays), length.shape)[:, 0, 0]
+    mass, noise = _at_origin(layout, arrays)
     margin = _CERTAIN * noise * deviation / layout.real_tau
-    rows, margin = estimate / kernel.weight_at_origin, margin / kernel.weight_at_origin
+    rows, margin = mass / kernel.weight_at_origin, margin / kernel.weight_at_origin
     return np.maximum(rows - margin, 1.0), np.maximum(rows + margin, 1.0)
