@@ -9,6 +9,7 @@
         ├── CorruptRelease        a file is not a release, or not the one that was written
         └── LedgerError           the ledger cannot be read or written, so nothing was released
     UserWarning
+    ├── MostlyNoiseWarning        answers of a release are predicted to be mostly noise
     ├── NotCoveredWarning         queries are unlike the public rows that a memory was made with
     ├── NotPrivateWarning         this object was made with a test source of noise
     └── PrivacyLeakWarning        what you are about to do would void a guarantee
@@ -36,6 +37,13 @@ class CorruptRelease(DiscreetError):  # noqa: N818
 
 class LedgerError(DiscreetError):
     """A ledger cannot be read or written, or a file is none. Nothing was released."""
+
+
+class MostlyNoiseWarning(UserWarning):
+    """Answers of this release are predicted to be mostly noise: signal below one standard error.
+
+    Decided from public numbers: options, a public number of rows, and the noisy release itself.
+    """
 
 
 class NotCoveredWarning(UserWarning):

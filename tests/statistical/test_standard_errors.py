@@ -5,7 +5,7 @@ import pytest
 from data import unit_rows
 
 import discreet
-from discreet.kernels import Fourier, Landmarks
+from discreet.kernels import Fourier, Landmarks, Minimax
 from discreet.memory import oracle
 from discreet.testing import Seeded
 
@@ -130,6 +130,43 @@ def test_landmarks_of_rows_alike_hold_at_least_as_often_and_say_something(
         widths.append(np.median(stderr) / np.sqrt(np.mean(errors**2)))
     assert np.mean(shares) >= 0.91
     assert np.mean(widths) < 6
+
+
+@pytest.mark.parametrize(
+    ("made_of", "case"),
+    [
+        ("fourier", ("even", 2_000, 32, 0.5, 2.0)),
+        ("fourier", ("even", 5_000, 32, 4.0, 5.0)),
+        ("fourier", ("clusters", 3_000, 384, 1.0, 1.0)),
+        ("fourier", ("clusters", 4_000, 16, 20.0, 5.0)),
+        ("landmarks", ("clusters", 4_000, 16, 4.0, 0.5)),
+        ("landmarks", ("clusters", 2_000, 64, 1.0, 3.0)),
+        ("minimax", ("clusters", 5_000, 8, 0.5, 1.0)),
+    ],
+)
+def test_differences_from_the_base_rate_hold_as_often_as_they_should(made_of, case):
+    kind, count, dim, epsilon, scale = case
+    everything = rows(kind, count + 1_200, dim)
+    public, queries, keys = everything[:1_000], everything[1_000:1_200], everything[1_200:]
+    values = np.sign(keys[:, :4]) / 2
+    exact = oracle.attention(queries, keys, values, scale=scale) - values.mean(axis=0)
+    bounds = {"scale": scale, "key_norm": 1.0, "query_norm": 1.0}
+    kernels = {
+        "fourier": lambda seed: Fourier(dim, seed=seed, **bounds),
+        "landmarks": lambda _: Landmarks(public, rank=300, **bounds),
+        "minimax": lambda _: Minimax(dim, eps_s=0.05, **bounds),
+    }
+    shares, widths = [], []
+    for memory, _, stderr in asked(keys, values, queries, epsilon=epsilon, kernel=kernels[made_of]):
+        apart, error = memory.differences(queries)
+        shares.append(np.mean(np.abs(apart - exact) <= 1.96 * error))
+        widths.append(np.median(error) / np.sqrt(np.mean((apart - exact) ** 2)))
+        # What answers and base rate share cancels: never much more than the answer's own.
+        assert np.median(error) < 1.3 * np.median(stderr)
+    assert np.mean(shares) >= 0.91
+    if made_of == "fourier":
+        assert np.mean(shares) <= 0.99
+        assert 0.8 < np.mean(widths) < 1.4
 
 
 def test_landmarks_of_other_rows_say_that_they_know_nothing():

@@ -185,16 +185,23 @@ def attend(
     *,
     output: options.Output,
     stderr: Annotated[
-        bool, typer.Option("--stderr", help="Write a .npz with out and stderr.")
+        bool,
+        typer.Option(
+            "--stderr",
+            help="Write a .npz with out, stderr, base_rate, difference and difference_stderr.",
+        ),
     ] = False,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Answer queries from a memory. Costs no privacy, however often.
 
+    Beside each answer is its difference from the base rate (what the query at the origin gets: the
+    mean of all values), and whether that is clear of the noise.
+
     Example: discreet attend memory.safetensors queries.npy -o out.npy
     """
-    from discreet.cli.commands import attend_file
+    from discreet.cli.answering import attend_file
 
     attend_file(memory, queries, output, stderr=stderr, force=force, as_json=as_json)
 

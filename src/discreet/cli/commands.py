@@ -26,7 +26,6 @@ from discreet.loading import Release as ReleasedFile
 from discreet.loading import load as open_release
 from discreet.memory import Memories, Memory, compare
 from discreet.memory.file import to_bytes
-from discreet.memory.reader import WITHIN
 from discreet.regression import LeastSquares
 from discreet.rounds import SoftmaxRegression
 from discreet.tables import read_array, split
@@ -92,33 +91,6 @@ def build_file(
 def public_rows(path: Path | None) -> PublicRows | None:
     """Return the public rows in a file, if there is one: read once, however often they are used."""
     return None if path is None else PublicRows(np.asarray(read_array(path, "public")))
-
-
-def attend_file(
-    memory: Path, queries: Path, output: Path, *, stderr: bool, force: bool, as_json: bool
-) -> None:
-    """Answer the queries in a file; with `stderr`, into a .npz with `out` and `stderr`."""
-    check_output(output, force=force, inputs=(memory, queries))
-    if output.suffix.lower() != (suffix := ".npz" if stderr else ".npy"):
-        raise InvalidInput(f"Expected {output} to end in {suffix}.")
-    asked = np.asarray(read_array(queries, "queries"))
-    out, error = opened(memory, Memory).attend(asked, stderr=True)
-    with output_file(output, force=force) as file:
-        if stderr:
-            np.savez(file, out=out, stderr=error)
-        else:
-            np.save(file, out)
-    typical = float(np.median(error)) if error.size else None
-    with already_written(output):
-        if as_json:
-            print_json({"output": str(output), "shape": out.shape, "median_stderr": typical})
-        else:
-            about = (
-                ""
-                if typical is None
-                else f", ±{WITHIN * typical:.2g} in the median (95% of the time; noise and kernel)"
-            )
-            print_page(f"{output}: answers of shape {out.shape}{about}")
 
 
 def compare_files(

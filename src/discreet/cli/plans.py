@@ -29,16 +29,16 @@ _WIDEST = 8
 
 _TITLE = "Other ε and temperatures"
 
-_HEADINGS = ("", "ε", "scale", "signal", "±", "noise", "kernel", "features")
+_HEADINGS = ("", "ε", "scale", "s/e", "±", "noise", "kernel", "features")
 
 _LEGEND = (
     (">", "as planned above"),
     ("*", "the recommended scale"),
     (
-        "signal",
+        "s/e",
         (
-            "how much answers differ from query to query, at best, in standard errors; below 1 "
-            "they are mostly error"
+            "signal over standard error: how much answers differ from query to query, at best, "
+            "over how far they are off; below 1 they are mostly error"
         ),
     ),
     ("±", "how far each number is from exact attention, 95% of the time; noise and kernel"),
@@ -143,7 +143,14 @@ def _facts(plan: Plan) -> dict[str, object]:
         for field in dataclasses.fields(plan)
         if field.name not in ("kernel", "prediction")
     }
-    said = ("signal", "stderr", "noise_stderr", "kernel_stderr", "doubled_stderr")
+    said = (
+        "signal",
+        "signal_to_error",
+        "stderr",
+        "noise_stderr",
+        "kernel_stderr",
+        "doubled_stderr",
+    )
     return {
         **facts,
         **{name: getattr(plan, name) for name in said},

@@ -20,8 +20,8 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 from discreet._warn import Note, notes
-from discreet.cli.wording import OTHER_NAMES, Typed, in_options
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.cli.wording import OTHER_NAMES, Typed, in_flags, in_options
+from discreet.errors import DiscreetError, InvalidInput, MostlyNoiseWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -232,8 +232,13 @@ def _plain_warnings(options: dict[str, Typed]) -> Iterator[None]:
     """Show what the library warns of as one line each."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: say(
-            f"warning: {in_options(str(message), options)}"
+        warnings.showwarning = lambda message, category, *_, **__: say(
+            "warning: "
+            + (
+                in_flags(str(message))  # advises what to type
+                if category is MostlyNoiseWarning
+                else in_options(str(message), options)
+            )
         )
         yield
 

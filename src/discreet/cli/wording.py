@@ -30,7 +30,9 @@ _SAID = re.compile(
 )
 
 
-_ADVISED = re.compile(r"\b(?P<name>features|scale|goal)=(?P<quote>'?)(?P<value>[\w.]+)(?P=quote)")
+_ADVISED = re.compile(
+    r"\b(?P<name>epsilon|features|scale|goal)=(?P<quote>'?)(?P<value>[\w.]+)(?P=quote)"
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,6 @@ def in_options(message: str, options: Mapping[str, Typed]) -> str:
 
 
 def in_flags(text: str) -> str:
-    """Return what a plan advises, with flags to type: `features=4096` becomes `--features 4096`."""
+    """Return what is advised, with flags to type: `features=4096` becomes `--features 4096`."""
     flagged = _ADVISED.sub(lambda found: f"--{found['name']} {found['value']}", text)
     return re.sub(r"\bpublic_rows\b", "--public", flagged)

@@ -304,6 +304,15 @@ class Kernel(RowMap):
         bounds = (scale, key_norm, query_norm)
         return _validate.reject("kernel", self.kind, f"one that is made of numbers, for {bounds}")
 
+    def inner_with_origin(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
+        """Return ⟨φ(q), φ(0)⟩, shape (heads, m, 1), or one number; of draws, on average.
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `reading`.
+        """
+        return self.weight_at_origin
+
     @abc.abstractmethod
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:
         """Return ‖φ(q)‖, shape (heads, m, 1).

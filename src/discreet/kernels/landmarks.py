@@ -377,6 +377,13 @@ class Landmarks(Kernel):
         covered = self._covered(self._values(queries, arrays), arrays)
         return namespace(queries).sqrt(covered) * self.bound
 
+    def inner_with_origin(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
+        """Return ⟨φ(q), φ(0)⟩, which is one as far as landmarks know both."""
+        here, origin = (
+            self._values(each, arrays) @ arrays["matrix"] for each in (queries, 0 * queries[:, :1])
+        )
+        return namespace(queries).sum(here * origin, axis=-1, keepdims=True) * self.bound**2
+
     @property
     def public_sample(self) -> Floats:
         """Rows that no landmark was made of, over `key_norm`."""

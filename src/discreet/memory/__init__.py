@@ -4,9 +4,9 @@ Follow a row through the files: `building` (the front door) → `builder` → `r
 `adder` with `layout` (bounds and lattice), `records` and `workers` (exact sums) → `release` (noise,
 once) → `file`. A query goes through `memory` (the door) → `queries` (shapes) → `reader` (answers).
 `several` holds the memories of one model, and `joint` puts their arrays side by side. `options`,
-`settings` and `temperature` hold what is public, `planning` predicts, `card` describes; `partial`
-and `sealing` are exact sums that travel, in an `envelope`; `comparison` and `oracle` are for the
-owner's eyes.
+`settings` and `temperature` hold what is public, `planning` predicts, `card` describes, `seen` is
+what noisy sums show of all rows; `partial` and `sealing` are exact sums that travel, in an
+`envelope`; `comparison` and `oracle` are for the owner's eyes.
 """
 
 from discreet._card import Card

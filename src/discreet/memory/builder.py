@@ -68,10 +68,12 @@ class Builder(Collector[Layout]):
         Args:
             entropy: where the noise comes from; by default the operating system.
 
+        Warns with `MostlyNoiseWarning` if answers are predicted to be mostly noise.
+
         Raises:
             BudgetExceeded: it was released before; or the ledger's limit leaves no room.
         """
-        return [Memory(each) for each in self._release(entropy)]
+        return Memory.of_release(self._release(entropy))
 
     def _settle(self, shapes: Sequence[Shape], unit: Unit) -> Settings[Layout]:
         settings = settle(shapes, self._options, unit=unit)

@@ -1,11 +1,21 @@
 """What a memory says about itself, and what every card says of who is protected."""
 
+from collections.abc import Iterable
+
 from discreet._card import Card, taken
 from discreet.memory.layout import Layout
-from discreet.memory.prediction import Prediction, matching_rows, noise_of_sums, rows_needed
+from discreet.memory.prediction import (
+    matching_rows,
+    mostly_noise,
+    noise_of_sums,
+    planned,
+    rows_needed,
+)
 from discreet.memory.release import Released
 from discreet.memory.row_layout import RowLayout
 from discreet.privacy import NOT_PRIVATE, Neighbours
+
+MOSTLY_NOISE = "MOSTLY NOISE"
 
 
 def card_of(released: Released[Layout]) -> Card:
@@ -48,19 +58,18 @@ def _facts(released: Released[Layout]) -> dict[str, object]:
     return facts
 
 
-def prediction(released: Released[Layout]) -> Prediction | None:
-    """Return what `plan` would say, if the builder gave a number of rows."""
-    rows = released.rows_hint or released.rows
-    if not rows:
-        return None
-    return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
-
-
 def _predicted(released: Released[Layout]) -> dict[str, object]:
-    said = prediction(released)
+    said = planned(released)
     if said is None:
         return {}
-    names = ("signal", "stderr", "noise_stderr", "kernel_stderr", "doubled_stderr")
+    names = (
+        "signal",
+        "signal_to_error",
+        "stderr",
+        "noise_stderr",
+        "kernel_stderr",
+        "doubled_stderr",
+    )
     return {f"predicted_{name}": getattr(said, name) for name in names}
 
 
@@ -81,7 +90,7 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
     )
     numerator = released.sigma * layout.real_unit * kernel.bound
     sums = noise_of_sums(numerator=numerator, denominator=numerator / layout.real_tau)
-    said = prediction(released)
+    said = planned(released)
     size = (
         f"{layout.head_count} head(s), {layout.columns} × {kernel.features:,} integers each, "
         f"{released.state.nbytes:,} bytes"
@@ -100,10 +109,20 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
         sums,
         matching_rows(rows_needed(layout, sigma=released.sigma)),
         *([] if said is None else [("prediction", said.verdict)]),
+        *noise_warning([released]),
         ("size", size),
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),
     ]
+
+
+def noise_warning(releases: Iterable[Released[Layout]]) -> list[tuple[str, str]]:
+    """Return the line that says that answers are mostly noise, if they are predicted to be.
+
+    No fact of a card: it depends on the noisy sums, and the length of a file does not.
+    """
+    text = mostly_noise(releases)
+    return [] if text is None else [(MOSTLY_NOISE, text)]
 
 
 def protection_facts(released: Released[RowLayout]) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Exact attention beside a memory's answers, for whoever owns the rows. NOT PRIVATE."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._typing import Floats
 from discreet.errors import InvalidInput
 from discreet.memory.memory import Memory
-from discreet.memory.progress import Advance, progress_bar
+from discreet.memory.progress import Advance, progress_bar, unseen
 from discreet.memory.reader import WITHIN
 from discreet.memory.rows import Table
 
 _LOGITS_AT_ONCE = 2**22
+
+# Noise beyond e^this is not told apart.
+_HUGE_LOG = 300.0
+
+# Times the scale: these are looked at where answers say nothing.
+_OTHER_SCALES = (0.25, 0.5, 2.0)
+
+# A scale is advised if answers differ there by so many times the noise, and so many times more
+# clearly than they do now. The kernel's error comes on top.
+_CLEAR, _BETTER = 2.0, 1.25
+_MOST_TIMES = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,17 +38,19 @@ class Comparison:
         private: the memory's answers, likewise.
         stderr: the standard error of each that it tells, likewise.
         value_norm: the memory's public bound on the length of values.
+        advice: what would help where answers say nothing, as measured on the rows; else None.
     """
 
     exact: Floats
     private: Floats
     stderr: Floats
     value_norm: float
+    advice: str | None = None
 
     @cached_property
     def error(self) -> float:
         """The root mean square of private - exact, over all numbers of all answers."""
-        return math.sqrt(np.mean(np.square(self.private - self.exact)))
+        return _root_mean_square(self.private - self.exact)
 
     @cached_property
     def predicted(self) -> float:
@@ -45,7 +58,7 @@ class Comparison:
 
         Answers are clamped to the ball of values, so no error counts for more than its radius.
         """
-        return math.sqrt(np.mean(np.square(np.minimum(self.stderr, self.value_norm))))
+        return _root_mean_square(np.minimum(self.stderr, self.value_norm))
 
     @cached_property
     def within(self) -> float:
@@ -58,19 +71,24 @@ class Comparison:
 
         An error of this size tells nothing.
         """
-        return math.sqrt(np.mean(np.square(self.exact - self.exact.mean(axis=-2, keepdims=True))))
+        return _spread(self.exact)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether a constant would do as well, as far as more than one query can tell."""
+        return self.exact.shape[-2] > 1 and self.error >= self.spread
 
     @property
     def verdict(self) -> str:
         """What the figures come to, in a sentence."""
         if self.exact.shape[-2] == 1:
             text = "One query alone does not tell whether answers differ as they should."
-        elif self.error >= self.spread:
+        elif self.says_nothing:
             text = (
                 "These answers say less than a constant would: the error is no smaller than the "
-                "differences between exact answers. A softer scale would do better, say half; "
-                "building again costs ε again."
+                "differences between exact answers."
             )
+            text += "" if self.advice is None else f" {self.advice}"
         else:
             share = 1 - (self.error / self.spread) ** 2
             text = f"The answers explain {share:.0%} of the differences between exact answers."
@@ -114,16 +132,94 @@ def compare(
         np.errstate(all="ignore"),
         progress_bar("exact attention", rows=table.rows, show=progress) as advance,
     ):
-        exact = _exact(flat, table, memory.scale, advance)
+        exact, log_masses = _exact(flat, table, memory.scale, advance)
     if not np.all(np.isfinite(exact)):
         raise InvalidInput("Expected keys, values and queries whose products are finite.")
-    return Comparison(exact.reshape(private.shape), private, stderr, layout.value_norm)
+    made = Comparison(exact.reshape(private.shape), private, stderr, layout.value_norm)
+    if not made.says_nothing:
+        return made
+    here = _Sums(memory, asked, exact, log_masses)
+    return replace(made, advice=_advice(here, flat, table))
 
 
-def _exact(queries: Floats, table: Table, scale: float, advance: Advance) -> NDArray[Any]:
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Exact attention at some scale, and what the memory's noise would do to it there.
+
+    Attributes:
+        memory: whose noise it is.
+        queries: as they were asked.
+        exact: the answers, shape (heads, m, d_v).
+        log_masses: logarithms of the denominators, shape (heads, m, 1).
+        times: the scale, over that of the memory.
+    """
+
+    memory: Memory
+    queries: Floats
+    exact: Floats
+    log_masses: Floats
+    times: float = 1.0
+
+    @property
+    def clearness(self) -> float:
+        """How much exact answers differ, over the error that the noise alone would make.
+
+        The noise of a numerator is in proportion to e^(t/2) and to the length of a query's
+        features, e^(t·‖q‖²/2) in units of its bound, for the largest logit t.
+        """
+        layout, kernel = self.memory.released.layout, self.memory.kernel
+        numerators, _ = self.memory.sums_stderr(self.queries)
+        _, squared = kernel.clip_queries(self.queries)
+        squared = squared.reshape(self.log_masses.shape)
+        sharper = (self.times - 1) * kernel.largest_logit * (1 + squared) / 2
+        logs = np.log(numerators.reshape(self.log_masses.shape)) + sharper - self.log_masses
+        noise = np.exp(np.minimum(logs, _HUGE_LOG)) * np.hypot(1, self.exact / layout.real_tau)
+        error = _root_mean_square(noise)
+        return _spread(self.exact) / error if error else math.inf
+
+
+def _advice(here: _Sums, queries: Floats, table: Table) -> str:
+    """Return what would help, by what the rows themselves show at this and at other scales."""
+    memory, clear = here.memory, here.clearness
+    if clear >= _CLEAR:
+        return (
+            "The noise is the smaller part of it: neither more rows nor a larger ε would do much "
+            "against the rest."
+        )
+    others = []
+    for times in _OTHER_SCALES:
+        with np.errstate(all="ignore"):
+            found = _exact(queries, table, times * memory.scale, unseen)
+        others.append(replace(here, exact=found[0], log_masses=found[1], times=times))
+    best = max(others, key=lambda each: each.clearness)
+    if best.clearness >= max(_CLEAR, _BETTER * clear):
+        return (
+            f"At scale={best.times * memory.scale:.3g}, by these rows, answers would differ by "
+            f"{best.clearness:.2g} times the error that the noise makes; building again costs ε "
+            "again."
+        )
+    said = "The noise is the larger part of it, and half, a quarter or twice the scale would not do"
+    if not clear * _MOST_TIMES >= _CLEAR:
+        return f"{said}."
+    more = math.ceil(_CLEAR / clear)
+    return f"{said}: at this scale it takes {more:,} times the rows, or about as many times the ε."
+
+
+def _spread(answers: Floats) -> float:
+    return _root_mean_square(answers - answers.mean(axis=-2, keepdims=True))
+
+
+def _root_mean_square(numbers: Floats) -> float:
+    return math.sqrt(np.mean(np.square(numbers)))
+
+
+def _exact(
+    queries: Floats, table: Table, scale: float, advance: Advance
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return softmax(scale·QKᵀ)·V, shape (heads, m, d_v), a few rows at a time.
 
-    The largest logit so far is divided out of all sums, so that none of them overflows.
+    And the logarithm of each denominator, shape (heads, m, 1). The largest logit so far is divided
+    out of all sums, so that none of them overflows.
     """
     heads, count, _ = queries.shape
     top = np.full((heads, count, 1), -np.inf)
@@ -142,4 +238,4 @@ def _exact(queries: Floats, table: Table, scale: float, advance: Advance) -> NDA
         den = den * shrink + weights.sum(axis=-1, keepdims=True)
         top = higher
         advance(keys.shape[1])
-    return num / den
+    return num / den, top + np.log(den)

@@ -1,22 +1,25 @@
 """Answering from a released state: post-processing only, so it costs no privacy, ever."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Literal, overload
 
 from discreet._card import Card
 from discreet._typing import Array
 from discreet._warn import warn
-from discreet.errors import NotCoveredWarning
+from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
 from discreet.kernels import Kernel
 from discreet.kernels.base import Evidence
 from discreet.memory.asking import Question, ask
 from discreet.memory.card import card_of
 from discreet.memory.layout import Layout
 from discreet.memory.placed import Placed
+from discreet.memory.prediction import mostly_noise
 from discreet.memory.readable import Readable
 from discreet.memory.reader import Reader
+from discreet.memory.release import Released
 
 # Weights are computed in float32 up to e^this; its range ends at e^88.
 _LARGEST_FLOAT32_LOGIT = 40.0
@@ -44,6 +47,18 @@ class Memory(Readable[Layout]):
     """
 
     _layout_type = Layout
+
+    def __init__(self, released: Released[Layout]) -> None:
+        super().__init__(released)
+        self._judged = False
+
+    @classmethod
+    def of_release(cls, released: Iterable[Released[Layout]]) -> "list[Memory]":
+        """Return the memories of one release, and warn once if their answers are mostly noise."""
+        memories = [cls(each) for each in released]
+        with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
+            _warn_of_noise(memories)
+        return memories
 
     @property
     def kernel(self) -> Kernel:
@@ -94,8 +109,10 @@ class Memory(Readable[Layout]):
             shape.
 
         Warns with `NotCoveredWarning` if most queries are unlike the public rows of a memory that
-        was built with `public_rows`.
+        was built with `public_rows`; and with `MostlyNoiseWarning`, once, if answers of this memory
+        are predicted to be mostly noise and nobody has been told.
         """
+        _warn_of_noise([self])
         if stderr:
             return self._ask(self._watching(self.reader.answers_with_stderr), queries)
         return self._ask(self._watching(self.reader.answers), queries)[0]
@@ -115,6 +132,16 @@ class Memory(Readable[Layout]):
             return question(rows, arrays)
 
         return asked
+
+    def differences(self, queries: Array) -> tuple[Array, Array]:
+        """Return how far answers are from the base rate, and the standard error of each distance.
+
+        The base rate is the answer to the query at the origin: the mean of all values. An answer
+        within 1.96 standard errors of it is not clear of the noise: it may be the base rate, and no
+        more. Shapes as `attend`. `docs/errors.md`, "Differences from the base rate".
+        """
+        _warn_of_noise([self])
+        return self._ask(self._watching(self.reader.differences), queries)
 
     def noise_stderr(self, queries: Array) -> Array:
         """Return the standard error of the noise in each number of `attend`, without the kernel."""
@@ -140,3 +167,12 @@ class Memory(Readable[Layout]):
         return ask(
             question, queries, self._released.layout, self._placed, norm=norm, in_float64=sharp
         )
+
+
+def _warn_of_noise(memories: list[Memory]) -> None:
+    """Warn if answers are predicted to be mostly noise: once for each memory, whoever asks."""
+    new = [each for each in memories if not each._judged]  # noqa: SLF001 (part of the class)
+    if new and (text := mostly_noise(each.released for each in new)) is not None:
+        warn(text, MostlyNoiseWarning)
+    for each in new:
+        each._judged = True  # noqa: SLF001

@@ -66,6 +66,11 @@ class Plan:
         return self.prediction.signal
 
     @property
+    def signal_to_error(self) -> float:
+        """Signal over standard error: below one, answers are mostly error."""
+        return self.prediction.signal_to_error
+
+    @property
     def noise_stderr(self) -> float:
         """The part of `stderr` that the noise makes."""
         return self.prediction.noise_stderr

@@ -1,17 +1,31 @@
 """What answers of one memory will be like, in the words that `plan` and the card share."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from discreet.accounting import gaussian_epsilon
 from discreet.kernels import Kernel
 from discreet.kernels.base import Evidence
+from discreet.kernels.fourier import MOST_FREQUENCIES
 from discreet.memory.layout import Layout
 from discreet.memory.reader import WITHIN
+from discreet.memory.release import Released
+from discreet.memory.seen import noisy_common, noisy_rows
 from discreet.memory.settings import CLEAR
 from discreet.memory.temperature import Sample, Spread
 
 # What rows that are not centred have in common: pixels, counts, raw embeddings.
 _COMMON = 0.6
+
+# No softer scale than that of this largest logit is looked at; no larger ε and no more rows are
+# offered.
+_LEAST_LOGIT, _MOST_EPSILON, _MOST_ROWS = 0.1, 10.0, 1e12
+
+# Another scale is offered if it makes the signal so many times clearer.
+_WORTH = 1.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +89,11 @@ class Prediction:
     def kernel_stderr(self) -> float:
         """The part that the kernel makes."""
         varied = self.spread.kernel(self.logit)
-        alike = self.kernel.length_error(self.spread.directions) * self.spread.value_spread
-        return min(math.hypot(varied, alike), 1.0) * self.value_norm
+        return min(math.hypot(varied, self._length_error), 1.0) * self.value_norm
+
+    @property
+    def _length_error(self) -> float:
+        return self.kernel.length_error(self.spread.directions) * self.spread.value_spread
 
     @property
     def stderr(self) -> float:
@@ -94,6 +111,46 @@ class Prediction:
         fewer = replace(self.spread, weight_error=self.spread.weight_error / math.sqrt(2))
         return replace(self, spread=fewer).stderr
 
+    @property
+    def noise_to_shrink_to(self) -> float | None:
+        """How much of the noise may stay for the signal to be one standard error.
+
+        None if the kernel's error alone is as large as the signal.
+        """
+        left = self.signal**2 - self.kernel_stderr**2
+        if left <= 0:
+            return None
+        return math.sqrt(left) / (self.spread.noise(self.logit) * self.value_norm)
+
+    @property
+    def clearest_scale(self) -> tuple[float, float]:
+        """The scale with the clearest answers, and their signal over standard error there.
+
+        With a kernel that is as good there.
+        """
+        grid = np.geomspace(min(_LEAST_LOGIT, self.logit), 2 * self.logit, 60)
+        clearest = max(grid, key=self._clearness)
+        scale = float(f"{clearest / self.logit * self.kernel.scale:.2g}")
+        return scale, self._clearness(scale / self.kernel.scale * self.logit)
+
+    def _clearness(self, logit: float) -> float:
+        """Return signal over standard error at another largest logit."""
+        kernel = math.hypot(self.spread.kernel(logit), self._length_error)
+        error = math.hypot(self.spread.noise(logit), kernel)
+        return self.spread.signal(logit) / min(error, 1.0)
+
+    @property
+    def features_needed(self) -> int | None:
+        """How many random features leave the signal one standard error; None if none do."""
+        left = self.signal**2 - self.noise_stderr**2
+        if left <= 0 or self.kernel.evidence is not Evidence.DRAWS:
+            return None
+        now = self.kernel.features
+        needed = now * (self.spread.kernel(self.logit) * self.value_norm) ** 2 / left
+        if not now < needed <= 2 * MOST_FREQUENCIES:
+            return None
+        return int(2 ** math.ceil(math.log2(needed)))
+
     def if_in_common(self, common: float = _COMMON) -> "Prediction":
         """Return the prediction for rows that have so much in common, as pixels have."""
         return replace(self, spread=self.spread.with_common(common))
@@ -107,6 +164,8 @@ class Prediction:
         """What rows the prediction is for."""
         if self.spread.sample is not None:
             return f"{self.spread.rows:,} rows like the public ones"
+        if self.spread.common:
+            return f"{self.spread.rows:,} rows that have {self.spread.common:.0%} in common"
         return f"{self.spread.rows:,} rows that are centred"
 
     @property
@@ -138,6 +197,111 @@ class Prediction:
         if before == after:
             return "more would change nothing: the noise hides the kernel's error"
         return f"twice as many features would bring {before} down to {after}"
+
+
+def planned(released: Released[Layout]) -> Prediction | None:
+    """Return what `plan` would say, if a number of rows is public; from settings alone."""
+    rows = released.rows_hint or released.rows
+    if not rows:
+        return None
+    return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
+
+
+def predicted(released: Released[Layout]) -> Prediction | None:
+    """Return what `plan` would say, for as many rows as the noisy sums show if none is public.
+
+    Post-processing. None if there are no rows, or none to be seen.
+    """
+    rows = released.rows_hint or released.rows
+    if rows is None:
+        rows = round(noisy_rows(released))
+    if rows < 1:
+        return None
+    return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
+
+
+def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
+    """Return the sentences of a `MostlyNoiseWarning`; None if answers are clear of the noise.
+
+    Post-processing: from public settings and noisy sums.
+
+    Args:
+        releases: the layers of one release, or one of them.
+    """
+    given = list(releases)
+    judged = [_judged(each) for each in given]
+    ratios = [0.0 if said is None else said.signal_to_error for said in judged]
+    noisy = [ratio for ratio in ratios if ratio < 1]
+    if not noisy:
+        return None
+    worst = ratios.index(min(ratios))
+    which = "" if len(ratios) == 1 else f" of {len(noisy)} of {len(ratios)} layers"
+    said, released = judged[worst], given[worst]
+    if said is None:
+        return f"Answers{which} are mostly noise: the noisy sums show no rows at all."
+    counted = "" if released.rows_hint or released.rows else ", by the noisy sums"
+    evenly = ", and spread evenly" if said.spread.sample is None else ""
+    return (
+        f"Answers{which} are predicted to be mostly noise: from query to query they differ by "
+        f"{times(ratios[worst])} standard errors, at best. That is for "
+        f"{said.assumed}{counted}{evenly}. {_what_would_help(said, released)}"
+    )
+
+
+def _what_would_help(said: Prediction, released: Released[Layout]) -> str:
+    if found := remedies(said, released):
+        return f"Built again, by the same prediction, one of these would do: {'; '.join(found)}."
+    scale, clear = said.clearest_scale
+    if clear >= _WORTH * said.signal_to_error:
+        return f"Built again, scale={scale:g} would come nearest: {times(clear)} standard errors."
+    return "No one change would do: it takes more rows, a larger epsilon and more features."
+
+
+def _judged(released: Released[Layout]) -> Prediction | None:
+    """Return the prediction, with what rows have in common as the noisy sums show it.
+
+    Only where that decides: rows with much in common have less error than centred ones.
+    """
+    said = predicted(released)
+    if said is None or said.signal_to_error >= 1 or said.spread.sample is not None:
+        return said
+    near = said.spread.nearness(said.logit)
+    alike = said.if_in_common(noisy_common(released, rows=said.spread.rows, near=near))
+    return max(said, alike, key=lambda each: each.signal_to_error)
+
+
+def remedies(said: Prediction, released: Released[Layout]) -> list[str]:
+    """Return what would each bring the signal to one standard error, all else the same.
+
+    Args:
+        said: a prediction whose signal is below that.
+        released: what it was made for.
+    """
+    found, mechanism = [], released.mechanism
+    if (shrink := said.noise_to_shrink_to) is not None:
+        if (rows := said.spread.rows / shrink) <= _MOST_ROWS:
+            found.append(f"{_two_digits_up(rows):,.0f} rows")
+        delta, sigma = released.guarantee.delta, mechanism.sigma * shrink
+        if sigma * _MOST_EPSILON > mechanism.sensitivity:  # else ε is larger than that
+            sensitivity = mechanism.sensitivity
+            epsilon = gaussian_epsilon(sigma=sigma, delta=delta, sensitivity=sensitivity)
+            if 0 < epsilon <= _MOST_EPSILON:
+                found.append(f"epsilon={_two_digits_up(epsilon):g}")
+        heads = round(mechanism.sensitivity**2)
+        if heads > 1 and (fewer := math.floor(heads * shrink**2)) >= 1:
+            found.append(f"{fewer} of the {heads} heads")
+    scale, clear = said.clearest_scale
+    if clear >= max(1.0, _WORTH * said.signal_to_error):
+        found.append(f"scale={scale:g}")
+    if (features := said.features_needed) is not None:
+        found.append(f"features={features}")
+    return found
+
+
+def _two_digits_up(number: float) -> float:
+    """Return a number rounded up to two digits."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return float(f"{math.ceil(number / unit * (1 - 1e-12)) * unit:.2g}")
 
 
 def rows_needed(layout: Layout, *, sigma: float) -> float:

@@ -21,6 +21,7 @@ from discreet.kernels.base import Evidence
 from discreet.memory.layout import Layout
 from discreet.memory.queries import Queries
 from discreet.memory.release import Released
+from discreet.memory.seen import at_origin
 from discreet.noise import RoundedGaussian
 
 # So many standard errors hold 95% of the time.
@@ -133,6 +134,37 @@ class Reader:
         """Return the same answers, and the standard error of the noise in each number alone."""
         return self._with_noise(*self.kernel.clip_queries(rows), arrays)
 
+    def differences(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Return how far answers are from the base rate, and the standard error of each distance.
+
+        The base rate is the answer to the query at the origin: the plain mean of values. Both come
+        from one noisy state, so errors that they share cancel. `docs/errors.md`, "Differences".
+        """
+        xp = namespace(rows)
+        clipped, squared = self.kernel.clip_queries(xp.concat([0 * rows[:, :1], rows], axis=1))
+        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
+        known = self._noise_apart(inside, den, clipped, squared, arrays)
+        match self.kernel.evidence:
+            case Evidence.DRAWS:
+                without = self._left_out(self.kernel.read_blocks(clipped, arrays))
+                error = self._beside(known, self._jackknife(without[:, :, 1:] - without[:, :, :1]))
+            case Evidence.CERTIFICATE:
+                # At the origin a polynomial gives all rows one weight, but for rounding.
+                there, here = (
+                    self._certified_part(den, clipped, squared, arrays, certified)
+                    for certified in (self.certified, 0.0)
+                )
+                error = known + there[:, 1:] + here[:, :1]
+            case Evidence.RESIDUAL:
+                noise = self._noise_of(inside, den, clipped, squared, arrays)
+                whole = self._by_residual(clipped, squared, arrays)[1]
+                beyond = xp.sqrt(xp.maximum(whole * whole - noise * noise, 0 * whole))
+                error = xp.hypot(known, beyond[:, 1:] + beyond[:, :1])
+        apart = inside[:, 1:] - inside[:, :1]
+        # No two numbers of exact attention are further apart than values can be.
+        most = (xp.abs(apart) + 2 * self.layout.value_norm) / WITHIN
+        return apart, xp.minimum(error, most)
+
     def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1)."""
         clipped, squared = self.kernel.clip_queries(rows)
@@ -157,12 +189,43 @@ class Reader:
         blocks = self.kernel.read_blocks(clipped, arrays)
         inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
         noise = self._noise_of(inside, den, clipped, squared, arrays)
-        # The noise is known, and not estimated; what blocks differ by beyond it is the kernel's.
-        norm = self.layout.value_norm
+        return inside, self._beside(noise, self._jackknife(self._left_out(blocks)))
+
+    def _beside(self, noise: Array, jackknife: Array) -> Array:
+        """Return the standard error of noise and kernel, by a jackknife that has both in it.
+
+        The noise is known, and not estimated; what blocks differ by beyond it is the kernel's.
+        """
+        xp, norm = namespace(noise), self.layout.value_norm
         known = xp.minimum(noise / norm, xp.full_like(noise, _FAR_OFF)) ** 2
-        beyond = self._jackknife(blocks) - known
+        beyond = jackknife - known
         kernel = xp.maximum(beyond, xp.zeros_like(beyond)) * self.widening**2
-        return inside, xp.sqrt(known + kernel) * norm
+        return xp.sqrt(known + kernel) * norm
+
+    def _noise_apart(
+        self,
+        inside: Array,
+        den: Array,
+        clipped: Array,
+        squared: Array,
+        arrays: Mapping[str, Array],
+    ) -> Array:
+        """Return the standard error of the noise in the distance of answers from the first.
+
+        To first order the noise N moves an answer o by N·φ(q)/D·(1, -o), so a distance by what is
+        left of two such terms. In one entry of numerators and, times 1/τ, of denominators.
+        """
+        xp, tau = namespace(clipped), self.layout.real_tau
+        over = 1 / (self._factor(squared) * den)
+        length = self.kernel.query_norms(clipped, squared, arrays) * over
+        inner = self.kernel.inner_with_origin(clipped, arrays) * over * over[:, :1]
+        total = 0
+        for times in (xp.ones_like(inside), inside * (1 / tau)):
+            each = times * length
+            both = each[:, 1:] ** 2 + each[:, :1] ** 2
+            cross = 2 * inner[:, 1:] * times[:, 1:] * times[:, :1]
+            total = total + xp.maximum(both - cross, 0 * both)
+        return xp.sqrt(total) * self.deviation
 
     def _by_certificate(
         self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
@@ -173,14 +236,23 @@ class Reader:
         average of numbers within ±value_norm by at most value_norm times
         (1 + nρ/D)·E/(1 - E) + 2nρ/D, for n rows and the denominator D (`docs/errors.md`).
         """
-        kernel, norm = self.kernel, self.layout.value_norm
-        inside, den = self._quotients(kernel.read(clipped, arrays), squared, arrays)
+        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
         noise = self._noise_of(inside, den, clipped, squared, arrays)
+        return inside, noise + self._certified_part(den, clipped, squared, arrays, self.certified)
+
+    def _certified_part(
+        self,
+        den: Array,
+        clipped: Array,
+        squared: Array,
+        arrays: Mapping[str, Array],
+        certified: float,
+    ) -> Array:
+        """Return what a kernel with such an E/(1 - E) can do to answers, over 1.96."""
         # As many rows as there may be: `most` has e^t in it.
-        rounded = (
-            self.rounding * arrays["most"] * kernel.query_norms(clipped, squared, arrays) / den
-        )
-        return inside, noise + norm / WITHIN * (self.certified * (1 + rounded) + 2 * rounded)
+        norms = self.kernel.query_norms(clipped, squared, arrays)
+        rounded = self.rounding * arrays["most"] * norms / den
+        return self.layout.value_norm / WITHIN * (certified * (1 + rounded) + 2 * rounded)
 
     def _by_residual(
         self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
@@ -242,22 +314,26 @@ class Reader:
         length = xp.sum(relative * relative, axis=-1, keepdims=True)
         return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den
 
-    def _jackknife(self, blocks: Array) -> Array:
-        """Return how much quotients differ when one block of features is left out, as a variance.
+    def _left_out(self, blocks: Array) -> Array:
+        """Return quotients without each block of features: (heads, blocks, m, d_v).
 
-        In units of the length of values. The quotients are not clamped as answers are: where a
-        denominator is noise, they fly apart, and the error is wide instead of wrong.
+        In units of the length of values. They are not clamped as answers are: where a denominator
+        is noise, they fly apart, and the error is wide instead of wrong.
 
         Args:
             blocks: sums of each, shape (heads, blocks, m, c).
         """
-        xp, count = namespace(blocks), self.kernel.blocks
+        xp = namespace(blocks)
         others = xp.sum(blocks, axis=1, keepdims=True) - blocks
         den = others[..., -1:] * self.layout.value_norm
         without = others[..., :-1] / xp.where(den == 0, xp.ones_like(den), den)
         # Far outside the ball of values one quotient is as wrong as another.
         far = xp.full_like(without, _FAR)
-        without = xp.minimum(xp.maximum(without, -far), far)
+        return xp.minimum(xp.maximum(without, -far), far)
+
+    def _jackknife(self, without: Array) -> Array:
+        """Return how much quotients differ when one block is left out, as a variance."""
+        xp, count = namespace(without), self.kernel.blocks
         apart = without - xp.mean(without, axis=1, keepdims=True)
         return xp.sum(apart * apart, axis=1) * ((count - 1) / count)
 
@@ -303,10 +379,7 @@ def _mass(
     if released.rows is not None:
         rows = np.full(layout.head_count, float(max(released.rows, 1)))
         return rows, rows
-    origin = np.zeros((layout.head_count, 1, kernel.dim))
-    estimate = kernel.read(origin, arrays)[:, 0, -1]
-    length = np.zeros((layout.head_count, 1, 1))
-    noise = np.broadcast_to(kernel.query_norms(origin, length, arrays), length.shape)[:, 0, 0]
+    mass, noise = at_origin(layout, arrays)
     margin = _CERTAIN * noise * deviation / layout.real_tau
-    rows, margin = estimate / kernel.weight_at_origin, margin / kernel.weight_at_origin
+    rows, margin = mass / kernel.weight_at_origin, margin / kernel.weight_at_origin
     return np.maximum(rows - margin, 1.0), np.maximum(rows + margin, 1.0)

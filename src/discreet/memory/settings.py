@@ -254,7 +254,7 @@ def _layout(
         check_tau(tau, value_norm)
         public_rows = options.public_rows_of(*layer, dim=shape.key_dim)
         norms = (key_norm, query_norm, value_norm)
-        same = (shape.key_dim, shape.value_dim, scale, tau, norms, public_rows)
+        same = (kernel, shape.key_dim, shape.value_dim, scale, tau, norms, public_rows)
         if same not in known:
             request = Request(
                 name=kernel,

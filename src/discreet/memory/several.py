@@ -17,7 +17,7 @@ from discreet._files import whole_file
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.memory import container
-from discreet.memory.card import protection, protection_facts
+from discreet.memory.card import noise_warning, protection, protection_facts
 from discreet.memory.file import MEMORY
 from discreet.memory.memory import Memory
 from discreet.memory.prediction import matching_rows
@@ -196,6 +196,7 @@ def _card(several: Memories) -> Card:
         ("temperature", f"logits at most {_range(logits)}; longer keys and queries are clipped"),
         ("kernel", "; ".join(kernels)),
         matching_rows(max(needed)),
+        *noise_warning(each.released for each in several),
         ("size", f"{len(several)} head(s), {several.nbytes:,} bytes"),
         ("entropy", first.source),
         ("made by", f"discreet {first.version}"),

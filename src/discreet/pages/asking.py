@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._typing import Floats
 from discreet.accounting import gaussian_sigma
-from discreet.errors import NotCoveredWarning
+from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
 from discreet.kernels.base import Evidence
 from discreet.memory import Memory
 from discreet.memory.reader import WITHIN
@@ -73,6 +73,7 @@ def by_epsilon(memory: Memory) -> tuple[Error, ...]:
 def _errors(memory: Memory, queries: Floats) -> tuple[Floats, Floats]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCoveredWarning)  # their errors say so
+        warnings.simplefilter("ignore", MostlyNoiseWarning)  # the page says so
         _, error = memory.attend(queries, stderr=True)
     return error, memory.noise_stderr(queries)
 

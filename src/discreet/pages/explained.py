@@ -3,6 +3,7 @@
 from html import escape
 
 from discreet._card import TAKEN, Card
+from discreet.memory.card import MOSTLY_NOISE
 from discreet.privacy import NOT_PRIVATE
 
 MEANINGS = {
@@ -75,6 +76,11 @@ MEANINGS = {
         "What answers will be like, from public numbers alone: how much they differ from "
         "question to question, and how far they are from exact attention. Your rows may "
         "differ; the ± of an answer is about the rows themselves."
+    ),
+    MOSTLY_NOISE: (
+        "Answers differ less from question to question than they are off: most questions get the "
+        "same answer, the mean of all rows, and noise. A guess from public numbers and from this "
+        "file, for rows that are spread evenly. The ± of an answer is about the rows themselves."
     ),
     "size": ("How much is in the file. It does not grow with the number of rows."),
     "entropy": (

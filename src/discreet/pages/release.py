@@ -7,6 +7,7 @@ from string import Template
 from discreet.kernels.base import Evidence
 from discreet.loading import Release, whole_guarantee
 from discreet.memory import Memories, Memory
+from discreet.memory.card import MOSTLY_NOISE
 from discreet.pages import asking, explained
 from discreet.pages.asking import Error
 from discreet.pages.promise import ACCUSED, Promise, rounded_up
@@ -165,6 +166,11 @@ def _errors(memory: Memory, *, drawn: bool) -> str:
     return "\n".join(
         [
             '<h2 id="errors">How good its answers are</h2>',
+            *(
+                f'<p class="alarm">{escape(text)}</p>'
+                for title, text in memory.card.sentences
+                if title == MOSTLY_NOISE
+            ),
             picture(_drawn(lengths, epsilons, memory) if drawn else None, alt),
             f"<p>{escape(_about(memory))}</p>",
             _table(lengths, "length of the question", "By the length of the question."),

@@ -239,6 +239,8 @@ class Job:
             expected: the names of all shards, each once.
             entropy: where the noise comes from; by default the operating system.
 
+        Warns with `MostlyNoiseWarning` if answers are predicted to be mostly noise.
+
         Raises:
             InvalidInput: a shard is missing, too many, or there twice.
             CorruptRelease: sealed bytes were altered, or are of another job.
@@ -261,7 +263,8 @@ class Job:
             with self._lock:
                 self._closed = None
             raise
-        return Memory(released)
+        [memory] = Memory.of_release([released])
+        return memory
 
     def _merged(self, parts: Iterable[bytes]) -> Partial[Layout]:
         if isinstance(parts, bytes | str) or not isinstance(parts, Iterable):

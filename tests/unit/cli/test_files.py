@@ -62,10 +62,84 @@ def test_build_attend_and_card(folder):
     with np.load("out.npz") as both:
         np.testing.assert_array_equal(both["stderr"], error)
     done = run("attend", "memory.safetensors", "queries.npy", "-o", "again.npy", "--json")
-    assert json.loads(done.output)["shape"] == [7, 3]
+    assert json.loads(done.stdout)["shape"] == [7, 3]
     assert "protects" in run("card", "memory.safetensors").output
     facts = json.loads(run("card", "memory.safetensors", "--json").output)
     assert facts == memory.card.to_dict()
+
+
+def test_answers_are_shown_beside_the_base_rate_and_as_noise_where_they_are(folder):
+    keys = unit_rows(4_000, 8)
+    np.save("keys.npy", keys)
+    np.save("values.npy", np.sign(keys[:, :2]) / 2)
+    np.save("queries.npy", np.array([[1, 0], [-1, 1], [0, 0]]) @ np.eye(2, 8))
+    assert build("--rows-hint", "4000").stderr == ""
+    shown = run("attend", "memory.safetensors", "queries.npy", "-o", "out.npz", "--stderr").stdout
+    _, heading, *lines, last = shown.splitlines()
+    names = ["answer", "number", "value", "base", "rate", "difference", "±"]
+    assert heading.split() == names
+    memory = discreet.load("memory.safetensors")
+    apart, error = memory.differences(np.load("queries.npy"))
+    base = memory.attend(np.zeros((1, 8)))
+    with np.load("out.npz") as all_of_it:
+        np.testing.assert_array_equal(all_of_it["difference"], apart)
+        np.testing.assert_array_equal(all_of_it["difference_stderr"], error)
+        np.testing.assert_allclose(all_of_it["base_rate"], np.tile(base, (3, 1)), atol=1e-12)
+    for index, line in enumerate(lines):
+        number = int(line.split()[1])
+        assert line.split()[0] == str(index)
+        assert f"{apart[index, number]:+.2g}" in line
+        assert f"{1.96 * error[index, number]:.2g}" in line
+        assert line.endswith("not clear of the noise") == (index == 2)
+    assert last.startswith("2 of 3 answers are clear of the noise")
+    facts = json.loads(
+        run("attend", "memory.safetensors", "queries.npy", "-o", "out.npy", "--json").stdout
+    )
+    assert facts["clear"] == 2
+    assert [each["clear"] for each in facts["answers"]] == [True, True, False]
+    assert facts["answers"][0]["number"] == 0
+    assert facts["answers"][0]["difference"] == pytest.approx(apart[0, 0])
+    assert facts["answers"][0]["base_rate"] == pytest.approx(base[0, 0])
+
+
+def test_only_the_first_answers_are_shown_and_no_answers_are_none(folder):
+    build()
+    np.save("queries.npy", unit_rows(50, 5))
+    shown = run("attend", "memory.safetensors", "queries.npy", "-o", "out.npy").stdout
+    assert "and 30 more, in the file" in shown
+    assert "of 50 answers" in shown
+    np.save("queries.npy", np.zeros((0, 5)))
+    done = run("attend", "memory.safetensors", "queries.npy", "-o", "none.npy")
+    assert done.stdout.splitlines() == ["none.npy: answers of shape (0, 3)"]
+
+
+def test_a_build_and_an_answer_that_are_noise_say_so_with_flags_to_type(folder):
+    np.save("keys.npy", unit_rows(2_000, 384))
+    np.save("values.npy", unit_rows(2_000, 3, seed=1))
+    np.save("queries.npy", unit_rows(4, 384))
+    result = build("--rows-hint", "2000")
+    assert "discreet: warning: Answers are predicted to be mostly noise" in result.stderr
+    assert re.search(r"rows; --epsilon [\d.]+", result.stderr)
+    assert "mostly noise" not in result.stdout
+    result = run("attend", "memory.safetensors", "queries.npy", "-o", "out.npy")
+    assert result.stderr.count("mostly noise") == 1
+    assert "MOSTLY NOISE" in run("card", "memory.safetensors").output
+
+
+def test_the_signal_of_a_plan_has_one_meaning_and_its_ratio_another_name(folder):
+    asked = ["--rows", "3400", "--key-dim", "384", "--value-dim", "5", *SPEND, "--value-norm", "2"]
+    facts = json.loads(run("plan", *asked, "--json").output)
+    plan = discreet.plan(
+        rows=3_400, key_dim=384, value_dim=5, epsilon=1.0, delta=1e-6, value_norm=2.0
+    )
+    assert (facts["signal"], facts["signal_to_error"]) == (plan.signal, plan.signal_to_error)
+    for each in (facts, *facts["table"]):
+        assert each["signal_to_error"] == pytest.approx(each["signal"] / each["stderr"])
+    shown = run("plan", *asked).output.splitlines()
+    [heading] = [line.split() for line in shown if line.split()[:2] == ["ε", "scale"]]
+    [chosen] = [line.lstrip("> *").split() for line in shown if line.startswith(">")][:1]
+    assert heading[2] == "s/e"
+    assert chosen[2] == f"{plan.signal_to_error:.2g}"
 
 
 def test_the_card_of_a_regression_is_shown_and_it_attends_to_nothing(folder):

@@ -99,7 +99,7 @@ def on_a_terminal(command, *, width, folder):
 def test_a_plan_on_a_narrow_terminal(folder):
     shown = on_a_terminal(COMMANDS["plan"], width=60, folder=folder)
     assert max(map(len, shown.splitlines())) <= 60
-    headings = ["ε", "scale", "signal", "±", "noise", "kernel", "features"]
+    headings = ["ε", "scale", "s/e", "±", "noise", "kernel", "features"]
     assert headings in [line.split() for line in shown.splitlines()]
     [chosen] = [line for line in shown.splitlines() if re.match(r"> {2,}[\d.]+ ", line)]
     assert chosen.split()[1:3] == ["1", "2"]

@@ -81,6 +81,31 @@ def test_layers_share_one_guarantee():
     assert joint.epsilon == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("kernel", "minimax", "fourier"),
+        ("kernel", "auto", Fourier(4, frequencies=8, scale=1.0, key_norm=1.0, query_norm=1.0)),
+        ("key_norm", 1.0, 2.0),
+        ("query_norm", 1.0, 2.0),
+        ("value_norm", 1.0, 50.0),
+        ("scale", 1.0, 2.0),
+        ("tau", 0.3, 0.6),
+        ("public_rows", unit_rows(40, 4, seed=2), unit_rows(80, 4, seed=3)),
+    ],
+)
+def test_layers_that_are_alike_have_each_what_was_asked_for_it(name, one, other):
+    def layers(given):
+        options = {"rows_hint": 10**5, "scale": 1.0, **SPEND, name: given}
+        built = discreet.build_many([(KEYS, VALUES)] * 2, **options)
+        return [each.released.layout.parameters() for each in built]
+
+    alike, others = layers([one, one])[0], layers([other, other])[0]
+    assert alike != others
+    assert layers([one, other]) == [alike, others]
+    assert layers([other, one]) == [others, alike]
+
+
 def test_combined_releases_compose_exactly():
     memories = [build() for _ in range(3)] + [build(epsilon=0.5, delta=1e-7)]
     total = discreet.combine(memories)

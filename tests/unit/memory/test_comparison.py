@@ -1,5 +1,7 @@
 """Exact attention beside a memory's answers."""
 
+import re
+
 import numpy as np
 import pytest
 from data import unit_rows
@@ -67,6 +69,68 @@ def test_noise_is_called_noise_and_counts_for_no_more_than_the_ball():
     made = Comparison(exact, exact + 1, np.array([[1e9], [1.0]]), value_norm=1.0)
     assert made.predicted == 1
     assert "less than a constant" in made.verdict
+
+
+def clusters(count, dim, number):
+    """Rows in narrow clusters whose values say plus or minus one, and queries like them."""
+    centres = unit_rows(number, dim, seed=5)
+    which = np.arange(count + 200) * 7919 % number
+    rows = centres[which] + 0.3 * unit_rows(count + 200, dim, seed=6)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    values = np.where(which % 2, 1.0, -1.0)[:, None]
+    return rows[200:], values[200:], rows[:200]
+
+
+def evenly(count, dim):
+    rows = unit_rows(count + 200, dim, seed=7)
+    values = np.sign(rows[:, :4]) / 4
+    return rows[200:], values[200:], rows[:200]
+
+
+def asked(rows, scale, seed, epsilon=1.0):
+    keys, values, queries = rows
+    memory = discreet.build(
+        keys, values, epsilon=epsilon, delta=1e-6, scale=scale, entropy=Seeded(seed)
+    )
+    return compare(memory, keys, values, queries)
+
+
+@pytest.mark.parametrize(
+    ("rows", "scale"),
+    [(clusters(5_000, 32, 400), 5.0), (evenly(2_000, 16), 5.0), (evenly(20_000, 16), 12.0)],
+)
+def test_a_scale_that_is_advised_does_better_whoever_follows_it(rows, scale):
+    made = asked(rows, scale, seed=1)
+    advised, clear = re.search(r"At scale=([\d.]+), .* by ([\d.]+) times", made.verdict).groups()
+    assert made.error >= made.spread
+    for seed in range(2, 6):
+        followed = asked(rows, float(advised), seed)
+        assert followed.spread / followed.error > 0.4 * float(clear)  # the kernel loses some, too
+        assert "explain" in followed.verdict
+
+
+def test_a_softer_scale_is_not_advised_where_it_does_worse():
+    rows = clusters(300, 16, 100)
+    made = [asked(rows, scale, seed=1) for scale in (8.0, 4.0, 2.0)]
+    clear = [each.spread / each.error for each in made]
+    assert 1 > clear[0] > max(clear[1:])  # half the scale is worse, and so is a quarter
+    assert "softer" not in made[0].verdict
+    assert "scale=" not in made[0].verdict
+    times = int(re.search(r"takes ([\d,]+) times the rows", made[0].verdict)[1])
+    keys, values, queries = rows
+    more = (np.tile(keys, (times, 1)), np.tile(values, (times, 1)), queries)
+    followed = [asked(more, 8.0, seed) for seed in range(4)]
+    assert all("explain" in each.verdict for each in followed)
+
+
+def test_where_the_kernel_is_what_loses_most_no_more_rows_are_advised():
+    keys, values, queries = unit_rows(20_000, 16), unit_rows(20_000, 16), unit_rows(50, 16, seed=9)
+    memory = discreet.build(
+        keys, values, epsilon=20, delta=1e-6, scale=8.0, features=16, kernel="fourier"
+    )
+    made = compare(memory, keys, values, queries)
+    assert made.error >= made.spread
+    assert "neither more rows nor a larger ε" in made.verdict
 
 
 @pytest.mark.parametrize(

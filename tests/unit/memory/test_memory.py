@@ -228,3 +228,22 @@ def test_inference_mode_does_not_spoil_later_gradients():
     queries = torch.from_numpy(QUERIES).requires_grad_()
     memory.attend(queries).sum().backward()
     assert torch.isfinite(queries.grad).all()
+
+
+@pytest.mark.parametrize("heads", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("kernel", ["fourier", "minimax"])
+def test_differences_are_answers_less_the_answer_at_the_origin(heads, kernel):
+    keys, values = unit_rows(*heads, 300, 4), unit_rows(*heads, 300, 3, seed=1)
+    memory = discreet.build(keys, values, epsilon=5.0, delta=1e-6, scale=1.0, kernel=kernel)
+    queries = unit_rows(*heads, 5, 4, seed=2)
+    apart, stderr = memory.differences(queries)
+    origin = memory.attend(np.zeros((*heads, 1, 4)))
+    np.testing.assert_allclose(apart, memory.attend(queries) - origin, atol=1e-12)
+    assert apart.shape == stderr.shape == (*heads, 5, 3)
+    assert np.all(stderr > 0)
+    there, error = memory.differences(np.zeros((*heads, 5, 4)))
+    np.testing.assert_allclose(there, 0, atol=1e-12)
+    assert memory.kernel.kind == "minimax" or np.all(error < 1e-6)
+    single, errors = memory.differences(queries.astype(np.float32))
+    assert single.dtype == errors.dtype == np.float32
+    np.testing.assert_allclose(errors, stderr, rtol=1e-2)

@@ -62,6 +62,16 @@ def test_a_private_file_raises_no_alarm_and_says_what_it_knows(memory):
         assert f"±{each.error:.2g}" in text
 
 
+def test_a_file_whose_answers_are_mostly_noise_says_so_and_others_do_not(memory):
+    assert "mostly noise" not in as_html(memory, name="clinic.safetensors", pictures=False)
+    keys = unit_rows(500, 64)
+    noisy = discreet.build(keys, keys[:, :2], epsilon=1.0, delta=1e-6, scale=4.0, entropy=Seeded(1))
+    reader = Reader(as_html(noisy, name="clinic.safetensors", pictures=False))
+    assert "Answers are predicted to be mostly noise" in reader.text.partition("The card")[0]
+    several = discreet.memory.Memories((noisy,), {}, {})
+    assert "predicted to be mostly noise" in as_html(several, name="model", pictures=False)
+
+
 def test_a_replaced_record_is_spoken_of_as_one():
     rows, people = unit_rows(400, 3), np.arange(400) // 4
     made = discreet.build(

@@ -1,0 +1,166 @@
+"""What `attend` writes and prints: answers, and how far they are from the base rate."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from scipy import special
+
+from discreet._typing import Floats
+from discreet.cli.aligned import aligned
+from discreet.cli.commands import check_output, opened, output_file, print_json, print_page
+from discreet.cli.shell import already_written
+from discreet.errors import InvalidInput
+from discreet.memory import Memory
+from discreet.memory.reader import WITHIN
+from discreet.tables import read_array
+
+# So many answers are shown; the file has all.
+_SHOWN = 20
+
+_HEADINGS = ("answer", "number", "value", "base rate", "difference", "±", "")
+_NOT_CLEAR = "not clear of the noise"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One answer: its number that differs most clearly from the base rate.
+
+    Attributes:
+        answer: which one, among all.
+        number: which of its numbers.
+        value: the number.
+        base_rate: that number of the answer to the query at the origin.
+        difference: the one less the other.
+        stderr: of the difference.
+        clear: whether the answer is clear of the noise.
+    """
+
+    answer: int
+    number: int
+    value: float
+    base_rate: float
+    difference: float
+    stderr: float
+    clear: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers to some queries, with standard errors, beside the base rate; shapes (..., d_v)."""
+
+    out: Floats
+    stderr: Floats
+    difference: Floats
+    difference_stderr: Floats
+
+    @classmethod
+    def of(cls, memory: Memory, queries: Floats) -> "Answers":
+        """Return what a memory answers."""
+        return cls(*memory.attend(queries, stderr=True), *memory.differences(queries))
+
+    @property
+    def base_rate(self) -> Floats:
+        """The answer to the query at the origin, for each: in a memory of heads they differ."""
+        return self.out - self.difference
+
+    @property
+    def width(self) -> float:
+        """So many standard errors hold for all numbers of an answer together, 95% of the time.
+
+        Šidák's quantile: one of many numbers is far off more often than a certain one.
+        """
+        return float(special.ndtri((1 + 0.95 ** (1 / max(self.out.shape[-1], 1))) / 2))
+
+    @cached_property
+    def clearness(self) -> Floats:
+        """Differences over their standard errors, shape (answers, d_v); zero where both are."""
+        flat = self.difference.reshape(-1, self.out.shape[-1])
+        error = self.difference_stderr.reshape(flat.shape)
+        return np.divide(np.abs(flat), error, out=np.zeros_like(flat), where=error > 0)
+
+    @cached_property
+    def clear(self) -> int:
+        """How many answers are clear of the noise: one of their numbers is."""
+        return int(np.sum(np.any(self.clearness > self.width, axis=-1)))
+
+    def lines(self) -> list[Line]:
+        """Return the first answers, each with the number that differs most clearly."""
+        width = self.out.shape[-1]
+        shown = []
+        for answer, ratios in enumerate(self.clearness[:_SHOWN]):
+            number = int(np.argmax(ratios))
+            value, base, difference, stderr = (
+                float(each.reshape(-1, width)[answer, number])
+                for each in (self.out, self.base_rate, self.difference, self.difference_stderr)
+            )
+            clear = bool(ratios[number] > self.width)
+            shown.append(Line(answer, number, value, base, difference, stderr, clear))
+        return shown
+
+
+def attend_file(
+    memory: Path, queries: Path, output: Path, *, stderr: bool, force: bool, as_json: bool
+) -> None:
+    """Answer the queries in a file; with `stderr`, into a .npz with all that is known of them."""
+    check_output(output, force=force, inputs=(memory, queries))
+    if output.suffix.lower() != (suffix := ".npz" if stderr else ".npy"):
+        raise InvalidInput(f"Expected {output} to end in {suffix}.")
+    asked = np.asarray(read_array(queries, "queries"))
+    answers = Answers.of(opened(memory, Memory), asked)
+    with output_file(output, force=force) as file:
+        if stderr:
+            names = ("out", "stderr", "base_rate", "difference", "difference_stderr")
+            np.savez(file, **{name: getattr(answers, name) for name in names})
+        else:
+            np.save(file, answers.out)
+    with already_written(output):
+        if as_json:
+            print_json(_facts(answers, output))
+        else:
+            _print(answers, output)
+
+
+def _facts(answers: Answers, output: Path) -> dict[str, object]:
+    typical = float(np.median(answers.stderr)) if answers.stderr.size else None
+    return {
+        "output": str(output),
+        "shape": answers.out.shape,
+        "median_stderr": typical,
+        "clear": answers.clear,
+        "answers": [asdict(line) for line in answers.lines()],
+    }
+
+
+def _print(answers: Answers, output: Path) -> None:
+    shape, count = answers.out.shape, len(answers.clearness)
+    if not answers.out.size:
+        print_page(f"{output}: answers of shape {shape}")
+        return
+    typical = WITHIN * float(np.median(answers.stderr))
+    print_page(
+        f"{output}: answers of shape {shape}, ±{typical:.2g} in the median (95% of the time; noise "
+        "and kernel)"
+    )
+    for line in aligned([_HEADINGS, *map(_cells, answers.lines())], gap=2, right=True):
+        print_page(line)
+    if count > _SHOWN:
+        print_page(f"and {count - _SHOWN:,} more, in the file")
+    number = "their number" if shape[-1] == 1 else f"one of their {shape[-1]} numbers"
+    print_page(
+        f"{answers.clear:,} of {count:,} answers are clear of the noise: {number} differs from the "
+        f"base rate by {answers.width:.3g} standard errors or more, as 1 in 20 does by chance"
+    )
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    return (
+        str(line.answer),
+        str(line.number),
+        f"{line.value:.3g}",
+        f"{line.base_rate:.3g}",
+        f"{line.difference:+.2g}",
+        f"{WITHIN * line.stderr:.2g}",
+        "" if line.clear else _NOT_CLEAR,
+    )
