@@ -239,12 +239,12 @@ def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
     said, released = judged[worst], given[worst]
     if said is None:
         return f"Answers{which} are mostly noise: the noisy sums show no rows at all."
-    counted = "" if released.rows_hint or released.rows else ", by the noisy sums"
-    evenly = ", and spread evenly" if said.spread.sample is None else ""
+    counted = "" if released.rows_hint or released.rows else " (as the noisy sums count them)"
+    evenly = " and spread evenly" if said.spread.sample is None else ""
     return (
         f"Answers{which} are predicted to be mostly noise: from query to query they differ by "
-        f"{times(ratios[worst])} standard errors, at best. That is for "
-        f"{said.assumed}{counted}{evenly}. {_what_would_help(said, released)}"
+        f"{times(ratios[worst])} standard errors, at best. That assumes "
+        f"{said.assumed}{evenly}{counted}. {_what_would_help(said, released)}"
     )
 
 
