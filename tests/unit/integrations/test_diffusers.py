@@ -33,7 +33,7 @@ SAMPLE = rows(2, 4, 8, 8, seed=5)
 CONTEXT = torch.nn.functional.layer_norm(rows(20, WIDTH), (WIDTH,))
 
 
-def unet(*, seed=0):
+def unet(*, seed=0, **options):
     torch.manual_seed(seed)
     made = UNet2DConditionModel(
         sample_size=8,
@@ -46,6 +46,7 @@ def unet(*, seed=0):
         cross_attention_dim=WIDTH,
         attention_head_dim=4,
         norm_num_groups=8,
+        **options,
     ).eval()
     with torch.no_grad():
         for name, weight in made.named_parameters():
@@ -261,3 +262,14 @@ def test_requests_that_do_not_fit_are_refused():
         privatize(model, CONTEXT, **FAST)
     with pytest.raises(discreet.InvalidInput, match="mappings"):
         calibrate(unet(), [(SAMPLE, STEP, CONTEXT)])
+
+
+def test_contexts_are_made_as_in_evaluation_and_every_mode_is_what_it_was():
+    model = unet(encoder_hid_dim=12, encoder_hid_dim_type="text_proj")
+    model.encoder_hid_proj = torch.nn.Sequential(model.encoder_hid_proj, torch.nn.Dropout(0.5))
+    texts = [rows(5, 12, seed=seed) for seed in range(3)]
+    wanted = encode_contexts(model.eval(), texts)
+    model.train().encoder_hid_proj[0].eval()
+    found = encode_contexts(model, texts)
+    assert torch.equal(found.rows, wanted.rows)
+    assert [each.training for each in model.encoder_hid_proj] == [False, True]

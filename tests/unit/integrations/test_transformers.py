@@ -245,6 +245,24 @@ def test_passages_are_encoded_each_alone():
         assert encode_passages(tiny_models.model(name), [heard]).groups.max() == 1
 
 
+def test_passages_are_encoded_as_in_evaluation_and_every_mode_is_what_it_was():
+    model = tiny_models.model("t5")
+    model.config.dropout_rate = 0.5
+    for each in model.modules():
+        if isinstance(each, torch.nn.Dropout):
+            each.p = 0.5
+    wanted = encode_passages(model.eval(), [[5, 6, 7], [8, 9]])
+    frozen = model.train().get_encoder().block[0].eval()
+    modes = {name: each.training for name, each in model.named_modules()}
+    found = encode_passages(model, [[5, 6, 7], [8, 9]])
+    assert torch.equal(found.rows, wanted.rows)
+    assert {name: each.training for name, each in model.named_modules()} == modes
+    assert not frozen.training
+    with pytest.raises(discreet.InvalidInput, match="mappings"):
+        encode_passages(model, [[5, 6, 7], "a text"])
+    assert {name: each.training for name, each in model.named_modules()} == modes
+
+
 @pytest.mark.parametrize("kind", ["random", "adversarial"])
 def test_a_passage_is_a_record_of_the_whole_model(kind):
     model = tiny_models.model("t5")

@@ -17,7 +17,7 @@ from discreet.errors import InvalidInput
 from discreet.integrations.diffusers.places import Kind, Place, places_of
 from discreet.integrations.diffusers.processor import PrivateProcessor
 from discreet.memory import Memories, several
-from discreet.nn.alone import Encoded
+from discreet.nn.alone import Encoded, each_alone
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
@@ -58,7 +58,7 @@ def encode_contexts(
             raise InvalidInput("Expected embeddings to be tensors, as an encoder makes them.")
         return _projected(projection, each, kind).float().cpu()
 
-    found = Encoded.of(map(encoded, embeddings))
+    found = each_alone(encoded, embeddings, encoder=projection)
     if found is None:
         raise InvalidInput("Expected at least one embedding; give privatize an array of no rows.")
     return found
