@@ -16,7 +16,7 @@ from discreet.nn.bounds import Bounds, PerHead, bounds_of
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.model import check_weights, public_arrays
-from discreet.nn.reading import PrivateHeads
+from discreet.nn.reading import PrivateHeads, linear_weight
 from discreet.noise import Entropy
 from discreet.privacy import Guarantee
 
@@ -128,21 +128,43 @@ class PrivateCrossAttention(nn.Module):
             raise InvalidInput(
                 "Expected no mask (None): a release cannot leave out rows of its context."
             )
-        batched = query.dim() == 3
-        rows = query if batched else query.unsqueeze(0)
-        if batched and not self.batch_first:
-            rows = rows.transpose(0, 1)
-        batch, count, _ = rows.shape
-        asked = rows if self.q_proj is None else self.q_proj(rows)
-        asked = asked.reshape(batch, count, self.num_heads, -1)
-        if self.q_norm is not None:
-            asked = self.q_norm(asked)
-        out = self.heads(asked.transpose(1, 2)).transpose(1, 2).reshape(batch, count, -1)
+        out = self.heads(self._asked(query)).transpose(1, 2).flatten(2)
         if self.out_proj is not None:
             out = self.out_proj(out)
-        if not batched:
-            return out.squeeze(0), None
-        return (out if self.batch_first else out.transpose(0, 1)), None
+        return self._like(query, out), None
+
+    def stderr(self, query: torch.Tensor) -> torch.Tensor:
+        """Return the standard error of each number of the output, in its shape.
+
+        Against this attention over the exact context, noise and kernel of all heads together: 1.96
+        of them hold 95% of the time, but for what bounds clip (`docs/errors.md`). Post-processing,
+        like an answer. Not for a compiled path, and without gradients.
+
+        Args:
+            query: as for `forward`.
+        """
+        with torch.no_grad():
+            asked = self._asked(query)
+            width = self.num_heads * self.heads.joint.value_dim
+            found = self.heads.stderr(asked, linear_weight(self.out_proj, width))
+            return self._like(query, found)
+
+    def _asked(self, query: torch.Tensor) -> torch.Tensor:
+        """Return what is asked of each head, shape (batch, heads, m, d)."""
+        rows = query if query.dim() == 3 else query.unsqueeze(0)
+        if query.dim() == 3 and not self.batch_first:
+            rows = rows.transpose(0, 1)
+        asked = rows if self.q_proj is None else self.q_proj(rows)
+        asked = asked.reshape(*rows.shape[:2], self.num_heads, -1)
+        if self.q_norm is not None:
+            asked = self.q_norm(asked)
+        return asked.transpose(1, 2)
+
+    def _like(self, query: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        """Return outputs (batch, m, e) with the axes that a query has."""
+        if query.dim() != 3:
+            return out.squeeze(0)
+        return out if self.batch_first else out.transpose(0, 1)
 
 
 def from_multihead(

@@ -267,6 +267,58 @@ def test_a_memory_with_heads_becomes_a_module():
     torch.testing.assert_close(out, plain.transpose(1, 2).reshape(3, 5, 16), atol=1e-5, rtol=1e-4)
 
 
+def test_errors_have_the_shape_of_outputs_and_those_of_the_memory():
+    keys, values = rows(2, 300, 8).numpy(), rows(2, 300, 8, seed=3).numpy()
+    bounds = {"scale": 1.0, "key_norm": 2.0, "query_norm": 1.5, "value_norm": 2.0}
+    for kernel in ("minimax", "fourier"):
+        memory = discreet.build(
+            keys, values, kernel=kernel, eps_s=0.3, entropy=Seeded(0), **bounds, **SPEND
+        )
+        asked = rows(3, 5, 16, seed=4)
+        by_head = asked.reshape(3, 5, 2, 8).transpose(1, 2)
+        _, wanted = memory.attend(by_head, stderr=True)
+        wanted = wanted.transpose(1, 2).reshape(3, 5, 16)
+        module = PrivateCrossAttention(memory, batch_first=True)
+        torch.testing.assert_close(module.stderr(asked), wanted, atol=1e-6, rtol=1e-3)
+        module.batch_first = False
+        turned = module.stderr(asked.transpose(0, 1)).transpose(0, 1)
+        torch.testing.assert_close(turned, wanted, atol=1e-6, rtol=1e-3)
+        torch.testing.assert_close(module.stderr(asked[0]), wanted[0], atol=1e-6, rtol=1e-3)
+        module.out_proj = torch.nn.Linear(16, 1)
+        one = module.stderr(asked[0])
+        assert one.shape == (5, 1)
+        assert not one.requires_grad
+        turned = torch.nn.Sequential(torch.nn.Identity(), module.out_proj)  # as an adapter wraps it
+        module.out_proj = turned
+        torch.testing.assert_close(module.stderr(asked[0]), one, atol=1e-6, rtol=1e-4)
+        module.out_proj = torch.nn.Sequential(torch.nn.Linear(16, 4), torch.nn.ReLU())
+        with pytest.raises(discreet.InvalidInput, match="linear"):
+            module.stderr(asked)
+
+
+def test_errors_of_many_queries_are_those_of_few(module, monkeypatch):
+    from discreet.nn import reading
+
+    whole = module.stderr(QUERY)
+    monkeypatch.setattr(reading, "_AT_ONCE", 1)
+    torch.testing.assert_close(module.stderr(QUERY), whole, atol=1e-6, rtol=1e-3)
+
+
+def test_errors_follow_the_module_wherever_it_goes(module):
+    wanted = module.stderr(QUERY)
+    assert torch.all((wanted > 0) & torch.isfinite(wanted))
+    torch.testing.assert_close(copy.deepcopy(module).stderr(QUERY), wanted)
+    half = copy.deepcopy(module).to(torch.bfloat16).stderr(QUERY.to(torch.bfloat16))
+    assert half.dtype is torch.bfloat16
+    torch.testing.assert_close(half.float(), wanted, atol=0, rtol=0.1)
+    torch.testing.assert_close(
+        copy.deepcopy(module).double().stderr(QUERY.double()).float(), wanted, atol=1e-6, rtol=1e-3
+    )
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(module.stderr(QUERY).float(), wanted, atol=0, rtol=0.1)
+    assert torch.all(torch.isfinite(module.stderr(QUERY * 1e30)))
+
+
 def test_a_file_puts_the_context_on_the_same_module_again(tmp_path):
     path, mha = tmp_path / "context.safetensors", multihead()
     made = private(mha, features=500, entropy=None)
