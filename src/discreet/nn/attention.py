@@ -145,9 +145,9 @@ class PrivateCrossAttention(nn.Module):
         """
         with torch.no_grad():
             asked = self._asked(query)
-            width = self.num_heads * self.heads.joint.value_dim
-            found = self.heads.stderr(asked, linear_weight(self.out_proj, width))
-            return self._like(query, found)
+            out = self.out_proj
+            weight = None if out is None else linear_weight(out, self.heads.width)
+            return self._like(query, self.heads.stderr(asked, weight))
 
     def _asked(self, query: torch.Tensor) -> torch.Tensor:
         """Return what is asked of each head, shape (batch, heads, m, d)."""

@@ -1,9 +1,11 @@
 """All layers of one model that share a private context: one release, one card, one file."""
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Unpack
 
 import numpy as np
+import torch
 
 from discreet._typing import Floats
 from discreet.errors import CorruptRelease, InvalidInput
@@ -122,15 +124,20 @@ def build_places(
     return Memories(tuple(memory for part in built for memory in part), said, arrays)
 
 
+def names_of(memories: Memories) -> list[str]:
+    """Return the names of the layers that a release is for."""
+    if _PLACES not in memories.notes:
+        raise InvalidInput("Expected the release of a model, which names the layers it is for.")
+    return memories.notes[_PLACES].split(", ")
+
+
 def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
     """Return the modules that answer for each layer of a release, by its name in the model.
 
     Their buffers are not part of a model's `state_dict`: a model's file stays what it was.
     """
-    if _PLACES not in memories.notes:
-        raise InvalidInput("Expected the release of a model, which names the layers it is for.")
     found, start = {}, 0
-    for name in memories.notes[_PLACES].split(", "):
+    for name in names_of(memories):
         sizes, turn, centre = (
             memories.arrays.get(f"{name}.{each}", np.empty(0)) for each in (_SHAPE, _MAP, _CENTRE)
         )
@@ -160,3 +167,33 @@ def _fits(members: tuple[Memory, ...], heads: int, turn: Floats, centre: Floats)
     shapes = turn.ndim == 3 and turn.shape[:2] == (heads, layout.kernel.dim)
     shapes = shapes and centre.shape == (heads, layout.value_dim)
     return shapes and bool(np.all(np.isfinite(turn)) and np.all(np.isfinite(centre)))
+
+
+def watched_stderr(
+    layers: Mapping[str, tuple[PrivateHeads, torch.Tensor]], call: Callable[[], object]
+) -> dict[str, torch.Tensor]:
+    """Return the standard errors of the outputs of private layers, in one call of their model.
+
+    Of each layer alone, given what it was asked: nothing is said of what the rest of a model makes
+    of them.
+
+    Args:
+        layers: the heads, and the weight of the linear layer behind them, by name.
+        call: calls the model.
+
+    Returns:
+        Shape (batch, positions, width) for each layer that was asked.
+    """
+    found: dict[str, torch.Tensor] = {}
+
+    def noting(name: str, weight: torch.Tensor) -> Callable[..., None]:
+        def note(heads: PrivateHeads, inputs: tuple[torch.Tensor, ...]) -> None:
+            found[name] = heads.stderr(inputs[0], weight)
+
+        return note
+
+    with ExitStack() as stack, torch.no_grad(), torch.compiler.set_stance("force_eager"):
+        for name, (heads, weight) in layers.items():
+            stack.callback(heads.register_forward_pre_hook(noting(name, weight)).remove)
+        call()
+    return found

@@ -66,6 +66,11 @@ class PrivateHeads(nn.Module):
         for name, array in {**arrays, **public}.items():
             self.register_buffer(name, _tensor(array, working), persistent=persistent)
 
+    @property
+    def width(self) -> int:
+        """Of the answers of all heads to one query, head after head."""
+        return self.joint.heads * self.repeats * self.joint.value_dim
+
     def forward(self, queries: torch.Tensor) -> torch.Tensor:
         """Return answers of shape (batch, heads, m, d_v) to queries (batch, heads, m, d).
 
@@ -94,14 +99,14 @@ class PrivateHeads(nn.Module):
             return self._stderr(queries, weight)
 
     def _stderr(self, queries: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-        batch, asked, count, _ = queries.shape
+        batch, _, count, _ = queries.shape
         heads, repeats, width = self.joint.heads, self.repeats, self.joint.value_dim
         rows = self._asked(queries).clamp(-_HUGE, _HUGE)
         # To the length of a bound at most, as answers are read; in the units that readers ask in.
         rows = rows / torch.linalg.vector_norm(rows, dim=-1, keepdim=True).clamp(min=1)
         rows = rows * torch.from_numpy(self._query_norms).to(rows)
         rows = rows.reshape(heads, batch, repeats, count, -1).transpose(1, 2).flatten(2, 3)
-        taken = torch.eye(asked * width) if weight is None else weight
+        taken = torch.eye(self.width) if weight is None else weight
         by_head = taken.to(rows).reshape(-1, heads, repeats, width).permute(1, 2, 0, 3)
         arrays = [each.like(rows) for each in self._placed]
         size = self.joint.kernel.features + self.joint.kernel.blocks * len(taken)
@@ -176,8 +181,8 @@ def _tensor(array: Any, working: torch.dtype) -> torch.Tensor | None:  # noqa: A
     return torch.from_numpy(array).to(working if array.dtype.kind == "f" else torch.int64)
 
 
-def linear_weight(layer: nn.Module | None, width: int) -> torch.Tensor | None:
-    """Return the weight of a layer that makes W·x + b of x, found by trying; None for no layer.
+def linear_weight(layer: nn.Module, width: int) -> torch.Tensor:
+    """Return the weight of a layer that makes W·x + b of x, found by trying.
 
     So a layer that is wrapped, adapted or quantised serves as well.
 
@@ -185,8 +190,6 @@ def linear_weight(layer: nn.Module | None, width: int) -> torch.Tensor | None:
         layer: the projection behind the heads.
         width: of x.
     """
-    if layer is None:
-        return None
     weight = next(layer.parameters())
     tried = torch.cat([torch.zeros(1, width), torch.eye(width), torch.ones(1, width)])
     with torch.no_grad():

@@ -20,10 +20,11 @@ from discreet.integrations.diffusers import (
     attach,
     calibrate,
     encode_contexts,
+    layer_stderr,
     privatize,
     release,
 )
-from discreet.testing import Silent
+from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
 FAST = {"entropy": Silent(), "features": 500, **SPEND}
@@ -273,3 +274,32 @@ def test_contexts_are_made_as_in_evaluation_and_every_mode_is_what_it_was():
     found = encode_contexts(model, texts)
     assert torch.equal(found.rows, wanted.rows)
     assert [each.training for each in model.encoder_hid_proj] == [False, True]
+
+
+@pytest.mark.parametrize("on", ["text", "image"])
+def test_each_layer_says_how_far_its_output_is_off(on):
+    """The first layer: only there are queries the same with noise and without."""
+    rows_ = CONTEXT.repeat(200, 1)
+    model = unet() if on == "text" else with_adapter(unet())
+    options = {"features": 300, **SPEND, "epsilon": 8.0, "on": on}
+    silent = privatize(copy.deepcopy(model), rows_, entropy=Silent(), **options)
+    inputs = (SAMPLE, STEP, None if on == "text" else CONTEXT.expand(2, -1, -1))
+    off = []
+    for seed in range(6):
+        private = privatize(copy.deepcopy(model), rows_, entropy=Seeded(seed), **options)
+        found = layer_stderr(private, *inputs, on=on)
+        layer = next(iter(found))
+        both = []
+        for each in (private, silent):
+            seen = []
+            module = each.get_submodule(layer)
+            hook = module.register_forward_hook(lambda *made, seen=seen: seen.append(made[-1]))
+            with torch.no_grad():
+                each(*inputs)
+            hook.remove()
+            both.append(seen[0])
+        assert found[layer].shape == both[0].shape
+        off.append(((both[0] - both[1]) / found[layer]).square().mean().item())
+    assert 2 / 3 < (sum(off) / len(off)) ** 0.5 < 3 / 2
+    with pytest.raises(discreet.InvalidInput, match=f"private {on} context"):
+        layer_stderr(model, *inputs, on=on)

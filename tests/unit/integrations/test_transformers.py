@@ -18,10 +18,11 @@ from discreet.integrations.transformers import (
     attach,
     calibrate,
     encode_passages,
+    layer_stderr,
     privatize,
     release,
 )
-from discreet.testing import Silent
+from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
 FAST = {"entropy": Silent(), "features": 500, **SPEND}
@@ -363,3 +364,37 @@ def test_a_release_of_another_model_is_refused(tmp_path):
     memory.save(tmp_path / "memory.safetensors")
     with pytest.raises(discreet.CorruptRelease):
         attach(model, tmp_path / "memory.safetensors")
+
+
+def outputs_of(model, name, **inputs):
+    """What one module of a model makes in a call."""
+    seen = []
+    hook = model.get_submodule(name).register_forward_hook(lambda *each: seen.append(each[-1]))
+    with torch.no_grad():
+        model(**inputs)
+    hook.remove()
+    return seen[0][0] if isinstance(seen[0], tuple) else seen[0]
+
+
+@pytest.mark.parametrize("name", ["t5", "bart", "fsmt"])
+def test_each_layer_says_how_far_its_output_is_off(name):
+    """The first layer: only there are queries the same with noise and without."""
+    rows, _ = encoded(tiny_models.model(name), name)
+    context = rows.reshape(-1, rows.shape[-1]).repeat(40, 1)
+    inputs = {"decoder_input_ids": words(2)}
+    options = {"features": 400, **SPEND, "epsilon": 4.0}
+    silent = privatize(tiny_models.model(name), context, entropy=Silent(), **options)
+    off = []
+    for seed in range(6):
+        model = privatize(tiny_models.model(name), context, entropy=Seeded(seed), **options)
+        found = layer_stderr(model, **inputs)
+        assert list(found) == model.private_context.notes["places"].split(", ")
+        layer = next(iter(found))
+        noisy, plain = (outputs_of(each, layer, **inputs) for each in (model, silent))
+        if found[layer].shape != noisy.shape:  # a model with time before the batch
+            noisy, plain = noisy.transpose(0, 1), plain.transpose(0, 1)
+        assert found[layer].shape == noisy.shape
+        off.append(((noisy - plain) / found[layer]).square().mean().item())
+    assert 2 / 3 < np.sqrt(np.mean(off)) < 3 / 2
+    with pytest.raises(discreet.InvalidInput, match="private context"):
+        layer_stderr(tiny_models.model(name), **inputs)

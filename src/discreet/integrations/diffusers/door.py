@@ -21,7 +21,15 @@ from discreet.nn.alone import Encoded, each_alone
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
-from discreet.nn.model import arrays_at, build_places, check_weights, heads_of, layer_at
+from discreet.nn.model import (
+    arrays_at,
+    build_places,
+    check_weights,
+    heads_of,
+    layer_at,
+    names_of,
+    watched_stderr,
+)
 from discreet.noise import Entropy
 
 # Where a release says that batches are pairs.
@@ -139,11 +147,7 @@ def privatize(
 
 def release(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TEXT) -> None:
     """Write one of a model's private contexts to a file; the model's own weights are not in it."""
-    kind = _validate.choice("on", on, Kind)
-    memories = getattr(model, "private_contexts", {}).get(kind)
-    if memories is None:
-        raise InvalidInput(f"Expected a model with a private {kind} context.")
-    memories.save(path)
+    _context_on(model, _validate.choice("on", on, Kind)).save(path)
 
 
 def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TEXT) -> ModelMixin:
@@ -159,6 +163,38 @@ def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TE
     _check_fresh(model, kind)
     _install(model, several.load(path), kind)
     return model
+
+
+def layer_stderr(
+    model: ModelMixin,
+    *inputs: Any,  # noqa: ANN401 (the model's own)
+    on: str = Kind.TEXT,
+    **named: Any,  # noqa: ANN401
+) -> dict[str, torch.Tensor]:
+    """Return the standard errors of what private layers answer, in one call of the model.
+
+    Of each cross-attention module by itself, given what it is asked in this call, against exact
+    attention over the same rows: noise and kernel of all of its heads together; 1.96 of them hold
+    95% of the time, but for what bounds clip. What the rest of the model makes of such errors is
+    not in them. Post-processing, like an answer.
+
+    Args:
+        model: with a private context.
+        *inputs: what the model is called with.
+        on: "text", or "image": of which context.
+        **named: what the model is called with by name.
+
+    Returns:
+        Shape (private items of the batch, positions, width), by the layer's name.
+    """
+    _validate.instance("model", model, ModelMixin)
+    kind = _validate.choice("on", on, Kind)
+    called: Any = model
+    layers = {
+        name: called.get_submodule(name).get_processor().behind(called.get_submodule(name), kind)
+        for name in names_of(_context_on(model, kind))
+    }
+    return watched_stderr(layers, lambda: called(*inputs, **named))
 
 
 def calibrate(
@@ -210,6 +246,13 @@ def _layer(
     return layer_at(
         place.name, heads, given=bounds, from_weights=from_weights, largest_logit=largest_logit
     )
+
+
+def _context_on(model: ModelMixin, kind: Kind) -> Memories:
+    memories: Memories | None = getattr(model, "private_contexts", {}).get(kind)
+    if memories is None:
+        raise InvalidInput(f"Expected a model with a private {kind} context.")
+    return memories
 
 
 def _check_fresh(model: Any, kind: Kind) -> None:  # noqa: ANN401

@@ -11,13 +11,13 @@ from discreet import _validate
 from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.integrations.transformers.places import Place, places_of
-from discreet.integrations.transformers.serving import check_fresh, install
+from discreet.integrations.transformers.serving import check_fresh, install, private_layers
 from discreet.memory import several
 from discreet.nn.alone import Encoded
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
-from discreet.nn.model import build_places, layer_at
+from discreet.nn.model import build_places, layer_at, watched_stderr
 from discreet.noise import Entropy
 
 _OF_ROWS = (
@@ -106,6 +106,30 @@ def attach(model: PreTrainedModel, path: str | os.PathLike[str]) -> PreTrainedMo
     _validate.instance("model", model, PreTrainedModel)
     install(model, several.load(path))
     return model
+
+
+def layer_stderr(
+    model: PreTrainedModel,
+    *inputs: Any,  # noqa: ANN401 (the model's own)
+    **named: Any,  # noqa: ANN401
+) -> dict[str, torch.Tensor]:
+    """Return the standard errors of the outputs of private layers, in one call of the model.
+
+    Of each cross-attention module by itself, given what it is asked in this call, against exact
+    attention over the same rows: noise and kernel of all of its heads together; 1.96 of them hold
+    95% of the time, but for what bounds clip. What the rest of the model makes of such errors is
+    not in them. Post-processing, like an answer.
+
+    Args:
+        model: with a private context.
+        *inputs: what the model is called with.
+        **named: likewise, by name: `decoder_input_ids`.
+
+    Returns:
+        Shape (batch, positions, width), by the layer's name.
+    """
+    _validate.instance("model", model, PreTrainedModel)
+    return watched_stderr(private_layers(model), lambda: model(*inputs, **named))
 
 
 def calibrate(

@@ -113,14 +113,21 @@ def decoder_of(model: PreTrainedModel) -> nn.Module:
     return decoder
 
 
+def projections_of(module: nn.Module) -> tuple[str, str, str, str] | None:
+    """Return the names of what makes queries, keys, values and the output; None if none is known."""
+    for names in _PROJECTIONS:
+        if all(isinstance(getattr(module, each, None), nn.Linear) for each in names):
+            return names
+    return None
+
+
 def places_of(model: PreTrainedModel) -> list[Place]:
     """Return all cross-attention modules of a model, in their order."""
     found = [
         (name, module, projections)
         for name, module in model.named_modules()
         if name.rpartition(".")[2] in _NAMES
-        for projections in _PROJECTIONS
-        if all(isinstance(getattr(module, each, None), nn.Linear) for each in projections)
+        if (projections := projections_of(module)) is not None
     ]
     if not found:
         raise InvalidInput(
