@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Unpack
 
 import torch
@@ -10,12 +11,12 @@ from torch import nn
 
 from discreet import _validate
 from discreet._typing import Array, Floats
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.memory import Card, Memories, Memory, several
 from discreet.nn.bounds import Bounds, PerHead, bounds_of
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
-from discreet.nn.model import check_weights, public_arrays
+from discreet.nn.model import check_weights, public_arrays, warn_of_noise
 from discreet.nn.reading import PrivateHeads, linear_weight
 from discreet.noise import Entropy
 from discreet.privacy import Guarantee
@@ -188,7 +189,8 @@ def from_multihead(
     (epsilon, delta)-differentially private for one row of the context, or one record (`groups`);
     all heads together, each with its own bounds and temperature. The promise reaches as far as a
     row does: if an encoder made rows of several people's data, give `groups` that keep them
-    together.
+    together. `stderr(query)` of the module says how far its outputs are off; a `MostlyNoiseWarning`
+    says here that they are predicted to be mostly noise.
 
     Args:
         mha: `torch.nn.MultiheadAttention`, or `BoundedAttention`.
@@ -281,10 +283,13 @@ def from_multiheads(
         progress=progress,
         **options,
     )
-    return [
+    made = [
         _private(module, layer, memories)
         for module, layer, memories in zip(modules, layers, built, strict=True)
     ]
+    with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
+        warn_of_noise(each.memories for each in made)
+    return made
 
 
 def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> PrivateCrossAttention:
@@ -298,12 +303,16 @@ def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> Private
 def attach(mha: nn.Module, path: str | os.PathLike[str]) -> PrivateCrossAttention:
     """Return a module with the private context in a file that `PrivateCrossAttention.save` wrote.
 
+    Warns with `MostlyNoiseWarning` if outputs are predicted to be mostly noise: here, and not when
+    it is called, since a module that is compiled or exported cannot warn.
+
     Args:
         mha: the module that it was made of, or one with the same weights.
         path: of the file.
     """
     memories = several.load(path)
     check_weights("the module", memories.arrays, Heads.of(mha))
+    warn_of_noise([memories])
     return PrivateCrossAttention(memories, **_manners(mha))
 
 

@@ -1,6 +1,6 @@
 """All layers of one model that share a private context: one release, one card, one file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Unpack
 
@@ -8,18 +8,17 @@ import numpy as np
 import torch
 
 from discreet._typing import Floats
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet._warn import warn
+from discreet.errors import CorruptRelease, InvalidInput, MostlyNoiseWarning
 from discreet.memory import Memories, Memory
-from discreet.nn.bounds import Bounds
+from discreet.memory.several import PLACES, SHAPE, mostly_noise
+from discreet.nn.bounds import WEIGHTS, Bounds
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
 from discreet.noise import Entropy
 
-# The card's title for the layers that a release is for; their names follow, in order.
-_PLACES = "places"
-
-_MAP, _CENTRE, _SHAPE, _SIGNATURE = "query_map", "value_centre", "shape", "signature"
+_MAP, _CENTRE, _SIGNATURE = "query_map", "value_centre", "signature"
 
 # Weights that differ by more than this, relatively, are others; half precision differs by less.
 _OTHER = 0.05
@@ -53,7 +52,7 @@ def public_arrays(layer: Layer) -> dict[str, Floats]:
     return {
         _MAP: layer.bounds.query_map,
         _CENTRE: layer.bounds.value_centre,
-        _SHAPE: np.array([layer.heads.key.heads, layer.heads.repeats]),
+        SHAPE: np.array([layer.heads.key.heads, layer.heads.repeats]),
         _SIGNATURE: _signature(layer.heads),
     }
 
@@ -119,16 +118,35 @@ def build_places(
     said = {
         **notes,
         "bounds": f"{'; '.join(sources)}; what is longer is clipped",
-        _PLACES: ", ".join(layers),
+        PLACES: ", ".join(layers),
     }
     return Memories(tuple(memory for part in built for memory in part), said, arrays)
 
 
 def names_of(memories: Memories) -> list[str]:
     """Return the names of the layers that a release is for."""
-    if _PLACES not in memories.notes:
+    if PLACES not in memories.notes:
         raise InvalidInput("Expected the release of a model, which names the layers it is for.")
-    return memories.notes[_PLACES].split(", ")
+    return memories.notes[PLACES].split(", ")
+
+
+def warn_of_noise(releases: Iterable[Memories]) -> None:
+    """Warn with `MostlyNoiseWarning`, once, if outputs of layers are predicted to be mostly noise.
+
+    By what the releases themselves answer: post-processing.
+    """
+    given = list(releases)
+    text = mostly_noise(ratio for each in given for ratio in each.signal_to_error.values())
+    if text is None:
+        return
+    logit = max(memory.kernel.largest_logit for each in given for memory in each)
+    loose = any(WEIGHTS in each.notes.get("bounds", "") for each in given)
+    helps = "bounds of `calibrate`" if loose else "a smaller largest_logit, which clips"
+    warn(
+        f"{text} Built again, this helps: {helps}, since the noise grows with e to the power of the "
+        f"largest logit, {logit:.3g} here; fewer heads; more rows; a larger epsilon.",
+        MostlyNoiseWarning,
+    )
 
 
 def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
@@ -139,7 +157,7 @@ def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
     found, start = {}, 0
     for name in names_of(memories):
         sizes, turn, centre = (
-            memories.arrays.get(f"{name}.{each}", np.empty(0)) for each in (_SHAPE, _MAP, _CENTRE)
+            memories.arrays.get(f"{name}.{each}", np.empty(0)) for each in (SHAPE, _MAP, _CENTRE)
         )
         heads, repeats = sizes.tolist() if sizes.shape == (2,) else (0, 0)
         members = memories.members[start : start + heads]

@@ -1,6 +1,7 @@
 """Diffusion models with a private context: without noise, they do what they did."""
 
 import copy
+import re
 
 import pytest
 from attention import joint_distance, rows
@@ -303,3 +304,19 @@ def test_each_layer_says_how_far_its_output_is_off(on):
     assert 2 / 3 < (sum(off) / len(off)) ** 0.5 < 3 / 2
     with pytest.raises(discreet.InvalidInput, match=f"private {on} context"):
         layer_stderr(model, *inputs, on=on)
+
+
+def test_whoever_builds_or_attaches_is_told_once_which_layers_are_noise(tmp_path):
+    with pytest.warns(discreet.MostlyNoiseWarning, match=r"4 of 4 layers .*`calibrate`") as told:
+        model = privatize(unet(), CONTEXT, **{**FAST, "entropy": Seeded(0)})
+    assert len(told) == 1
+    memories = model.private_contexts["text"]
+    assert list(memories.signal_to_error) == memories.notes["places"].split(", ")
+    for name, ratio in memories.signal_to_error.items():
+        assert ratio < 1
+        assert re.search(rf"{name}: [\d.e-]+, mostly noise", str(memories.card))
+    release(model, tmp_path / "context.safetensors")
+    with pytest.warns() as told:
+        attach(unet(), tmp_path / "context.safetensors")
+    kinds = [each.category for each in told]
+    assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]

@@ -1,6 +1,7 @@
 """Models of transformers with a private context: without noise, they do what they did."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -398,3 +399,23 @@ def test_each_layer_says_how_far_its_output_is_off(name):
     assert 2 / 3 < np.sqrt(np.mean(off)) < 3 / 2
     with pytest.raises(discreet.InvalidInput, match="private context"):
         layer_stderr(tiny_models.model(name), **inputs)
+
+
+def test_whoever_builds_or_attaches_is_told_once_which_layers_are_noise(tmp_path):
+    with pytest.warns(discreet.MostlyNoiseWarning, match=r"2 of 2 layers .*`calibrate`") as told:
+        model = privatize(
+            tiny_models.model("t5"),
+            encoded(tiny_models.model("t5"), "t5")[0],
+            **{**FAST, "entropy": Seeded(0)},
+        )
+    assert len(told) == 1
+    memories = model.private_context
+    assert list(memories.signal_to_error) == memories.notes["places"].split(", ")
+    for name, ratio in memories.signal_to_error.items():
+        assert ratio < 1
+        assert re.search(rf"{name}: [\d.e-]+, mostly noise", str(memories.card))
+    release(model, tmp_path / "context.safetensors")
+    with pytest.warns() as told:
+        attach(tiny_models.model("t5"), tmp_path / "context.safetensors")
+    kinds = [each.category for each in told]
+    assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]

@@ -1,6 +1,7 @@
 """The private module: the manners of MultiheadAttention, and the answers of exact attention."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from discreet.nn import (
     PrivateCrossAttention,
     attach,
     bounds_of,
+    calibrate,
     from_multihead,
     from_multiheads,
 )
@@ -336,6 +338,45 @@ def test_a_file_puts_the_context_on_the_same_module_again(tmp_path):
     for other in (multihead(seed=9), multihead(16, 4)):
         with pytest.raises(discreet.InvalidInput, match="weights that the release was made with"):
             attach(other, path)
+
+
+def test_whoever_builds_or_attaches_is_told_once_that_outputs_are_noise(tmp_path):
+    mha, path = multihead(), tmp_path / "context.safetensors"
+    bounds = bounds_of(mha, queries=NORM, context=NORM)
+    with pytest.warns(discreet.MostlyNoiseWarning, match=r"mostly noise.*`calibrate`") as told:
+        made = from_multihead(mha, CONTEXT, bounds=bounds, entropy=Seeded(0), **SPEND)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert "mostly noise" in str(made.card)
+    assert made.memories.signal_to_error[""] < 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", discreet.MostlyNoiseWarning)
+        again = from_multihead(mha, CONTEXT, bounds=bounds, entropy=Seeded(0), **SPEND)
+        made(QUERY)  # it was said; and a compiled module could not say it
+        again.stderr(QUERY)
+    made.save(path)
+    with pytest.warns() as told:
+        attach(mha, path)
+    kinds = [each.category for each in told]
+    assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]
+    with pytest.warns(discreet.MostlyNoiseWarning, match="of 2 of 2 layers") as told:
+        from_multiheads([mha, mha], CONTEXT, bounds=[bounds] * 2, entropy=Seeded(0), **SPEND)
+    assert len(told) == 1
+
+
+def test_outputs_that_are_clear_of_the_noise_need_no_warning():
+    mha, context = multihead(shrink=1.0), CONTEXT.repeat(1_000, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", discreet.MostlyNoiseWarning)
+        made = from_multihead(
+            mha, context, bounds=calibrate(mha, CONTEXT), entropy=Seeded(0), **SPEND
+        )
+    [ratio] = made.memories.signal_to_error.values()
+    assert ratio > 2
+    wanted = exact(mha)
+    true = wanted.flatten(0, 1).std(dim=0).norm() / (made(QUERY)[0] - wanted).std(dim=(0, 1)).norm()
+    assert 0.4 < ratio / true < 2.5
+    assert "mostly noise" not in str(made.card)
 
 
 def test_options_that_do_not_exist_and_bounds_of_others_are_refused():

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -13,7 +14,7 @@ from torch import nn
 from discreet import _validate
 from discreet._typing import Array
 from discreet._warn import warn
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.integrations.diffusers.places import Kind, Place, places_of
 from discreet.integrations.diffusers.processor import PrivateProcessor
 from discreet.memory import Memories, several
@@ -28,6 +29,7 @@ from discreet.nn.model import (
     heads_of,
     layer_at,
     names_of,
+    warn_of_noise,
     watched_stderr,
 )
 from discreet.noise import Entropy
@@ -95,7 +97,8 @@ def privatize(
     (`model.private_contexts["text"].card`). A model with an IP-Adapter has two contexts; call this
     once for each, and `discreet.combine` says what both cost somebody who is in both. The promise
     is about rows that the model attends to: of raw texts and images it is true where each was
-    encoded alone.
+    encoded alone. Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be
+    mostly noise; the card has the prediction of each, `layer_stderr` what a call of the model has.
 
     Args:
         model: a `UNet2DConditionModel`, a PixArt transformer or their kin. Joint attention (SD3,
@@ -141,7 +144,10 @@ def privatize(
     )
     # In the file, too: a model that serves pairs serves them wherever it is put.
     kept = {**memories.arrays, _GUIDED: np.array(guided)}
-    _install(model, replace(memories, arrays=kept), kind)
+    made = replace(memories, arrays=kept)
+    _install(model, made, kind)
+    with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
+        warn_of_noise([made])
     return model
 
 
@@ -153,6 +159,8 @@ def release(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.T
 def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TEXT) -> ModelMixin:
     """Put the private context in a file that `release` wrote on a fresh model; in place.
 
+    Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be mostly noise.
+
     Args:
         model: with the weights that the release was made with.
         path: of the file.
@@ -161,7 +169,9 @@ def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TE
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
     _check_fresh(model, kind)
-    _install(model, several.load(path), kind)
+    memories = several.load(path)
+    _install(model, memories, kind)
+    warn_of_noise([memories])
     return model
 
 

@@ -114,7 +114,7 @@ def decoder_of(model: PreTrainedModel) -> nn.Module:
 
 
 def projections_of(module: nn.Module) -> tuple[str, str, str, str] | None:
-    """Return the names of what makes queries, keys, values and the output; None if none is known."""
+    """Return the names of what makes queries, keys, values and outputs; None if none is known."""
     for names in _PROJECTIONS:
         if all(isinstance(getattr(module, each, None), nn.Linear) for each in names):
             return names
