@@ -198,7 +198,8 @@ def from_multihead(
             values. Without padding.
         epsilon: above 0.
         delta: above 0.
-        bounds: from `bounds_of` (the default, for inputs of length √D) or `calibrate`.
+        bounds: from `calibrate`, on public inputs; or from `bounds_of`, the default (for inputs of
+            length √D), which is usually far too loose.
         key_norm: in place of the bound on keys: one number, or one for each head.
         query_norm: likewise.
         value_norm: likewise.

@@ -143,8 +143,8 @@ def warn_of_noise(releases: Iterable[Memories]) -> None:
     loose = any(WEIGHTS in each.notes.get("bounds", "") for each in given)
     helps = "bounds of `calibrate`" if loose else "a smaller largest_logit, which clips"
     warn(
-        f"{text} Built again, this helps: {helps}, since the noise grows with e to the power of the "
-        f"largest logit, {logit:.3g} here; fewer heads; more rows; a larger epsilon.",
+        f"{text} Built again, this helps: {helps}, since the noise grows with e to the power of "
+        f"the largest logit, {logit:.3g} here; fewer heads; more rows; a larger epsilon.",
         MostlyNoiseWarning,
     )
 
