@@ -194,7 +194,7 @@ def linear_weight(layer: nn.Module, width: int) -> torch.Tensor:
     tried = torch.cat([torch.zeros(1, width), torch.eye(width), torch.ones(1, width)])
     with torch.no_grad():
         made = layer(tried.to(weight)).double()
-    found = (made[1:-1] - made[:1]).T
+    found: torch.Tensor = (made[1:-1] - made[:1]).T
     both = made[0] + found.sum(dim=1)
     if not torch.allclose(made[-1], both, atol=1e-3 * float(made.abs().max()) * width**0.5):
         raise InvalidInput("Expected the projection behind the heads to be linear.")
