@@ -6,7 +6,9 @@ seen. `from_multihead` puts them into the same layer, all heads under one guaran
 the model stays as it is. Look for: the outputs of the layer, private against exact, and how often
 the label is right with the exact context, with the private one, and without any.
 
-Bounds come from the public rules (`calibrate`). What is longer is clipped, which is private.
+Bounds come from the public rules (`calibrate`). What is longer is clipped, which is private. Bounds
+of the weights (`bounds_of`) need no public inputs; they hold for all that there can be, so they are
+longer than what occurs, and have more noise.
 """
 
 import argparse

@@ -55,8 +55,9 @@ def test_the_readme_examples_run_and_print_what_it_shows(tmp_path, monkeypatch, 
     norm, attention = torch.nn.LayerNorm(16), torch.nn.MultiheadAttention(16, 2, batch_first=True)
     with torch.no_grad():
         attention.in_proj_weight.mul_(0.5)
-    context, query = norm(torch.randn(2_000, 16)).detach(), norm(torch.randn(3, 16))
-    given = {"attention": attention, "norm": norm, "context": context, "query": query}
+    inputs = {"context": 2_000, "public": 500, "query": 3}
+    drawn = {name: norm(torch.randn(count, 16)).detach() for name, count in inputs.items()}
+    given = {"attention": attention, **drawn}
     monkeypatch.chdir(tmp_path)
     names = dict(given)
     shown = [each for each in blocks((ROOT / "README.md").read_text()) if each.language == "python"]
@@ -68,7 +69,7 @@ def test_the_readme_examples_run_and_print_what_it_shows(tmp_path, monkeypatch, 
     assert shown[0].shown is not None
     assert names["model"].leaks_ == ()
     assert list(names["guesses"]) == [1, 0]
-    assert names["output"].shape == (3, 16)
+    assert names["output"].shape == names["margin"].shape == (3, 16)
 
 
 def test_the_readme_says_what_the_demo_found():

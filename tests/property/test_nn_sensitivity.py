@@ -9,7 +9,8 @@ from hypothesis.extra import numpy as hnp
 
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 
-from discreet.nn import BoundedAttention, bounds_of, from_multihead
+import discreet
+from discreet.nn import BoundedAttention, bounds_of, encode_alone, from_multihead
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6, "entropy": Silent()}
@@ -64,3 +65,71 @@ def test_the_claim_is_reached():
     grouped = from_multihead(module, many, **record)
     empty = from_multihead(module, many[:0], **{**record, "groups": np.zeros(0, dtype=int)})
     assert 0.98 < joint_distance(grouped.memories, empty.memories) <= 1
+
+
+def odd_rows():
+    """Rows of every kind that a library could make one of all rows for."""
+    large, numbers = 2**24 + 1, [0.1, 1.0, -2.0, 3.0, 0.7, 1e-3]
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64):
+        yield str(dtype), torch.tensor(numbers, dtype=dtype)
+    for dtype in (torch.int64, torch.int32):
+        yield (
+            str(dtype),
+            torch.tensor([2049, 1023, -3, 4, 5, 0], dtype=dtype),
+        )  # float16 has no 2049
+    yield "uint8", torch.arange(6, dtype=torch.uint8)
+    yield "bool", torch.tensor([True, False] * 3)
+    yield "huge", torch.tensor([1e300, *numbers[1:]], dtype=torch.float64)
+    for number in (float("nan"), float("inf")):
+        yield str(number), torch.tensor([number, *numbers[1:]])
+    yield "wide", torch.ones(7)
+    yield "narrow", torch.ones(5)
+    yield "several rows", torch.ones(3, 6)
+    yield "integers, unsigned", np.array([2**63 + 1, large, 0, 1, 2, 3], dtype=np.uint64)
+    yield "long", np.array(numbers, dtype=np.longdouble)
+    yield "texts", np.array(["1", "2", "3", "4", "5", "6"])
+    yield "dates", np.arange(6).astype("datetime64[s]")
+    yield "objects", np.array([1, 2.0, None, 4, 5, 6], dtype=object)
+
+
+ODD = dict(odd_rows())
+
+
+def of_encoded(records):
+    return encode_alone(lambda batch: batch, [torch.as_tensor(each) for each in records])
+
+
+def of_list(records):
+    return list(records)
+
+
+def of_arrays(records):
+    return [np.asarray(each) for each in records]
+
+
+def state_of(records, door):
+    """What a release without noise holds of records; None if they are refused."""
+    [(module, options), _] = modules()
+    try:
+        made = from_multihead(module, door(records), **SPEND, **options)
+    except (discreet.InvalidInput, TypeError):  # torch itself has no tensor of texts
+        return None
+    return [each.released.state for each in made.memories]
+
+
+@pytest.mark.parametrize("door", [of_encoded, of_list, of_arrays])
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("beside", ["torch.float32", "torch.float16", "torch.int64"])
+def test_an_odd_record_is_refused_or_leaves_others_as_they_are(door, odd, beside):
+    """Sums of records together are the sums of each alone: exactly, so nobody moved anybody."""
+    records = [ODD[beside], ODD[odd], ODD[beside] * 3]
+    together = state_of(records, door)
+    if together is None:
+        return
+    alone = [state_of([each], door) for each in records]
+    plain = [each for each in alone if each is not None]
+    assert len(plain) == 3 or odd == "bool"  # which stands for 0 and 1 where others are numbers
+    for head, state in enumerate(together):
+        rest = state - sum(each[head] for each in (alone[0], alone[2]))
+        if alone[1] is not None:
+            np.testing.assert_array_equal(rest, alone[1][head])

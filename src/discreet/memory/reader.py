@@ -8,7 +8,7 @@ at the door.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,25 @@ _LEAST_OWN = 1e-6
 # The number of rows is estimated from the noisy state; the truth is within this many standard
 # errors of it 399 times in 400.
 _CERTAIN = 3.0
+
+
+class Known(NamedTuple):
+    """Answers, and all that their errors are made of (`Evidence` of draws, and certificates).
+
+    Attributes:
+        answers: shape (heads, m, d_v).
+        noise: the standard error of a numerator over the denominator, in units of the length of
+            values, shape (heads, m, 1).
+        left_out: what answers are without each block of draws, in these units, shape
+            (heads, blocks, m, d_v).
+        certified: so many standard errors hold what a kernel can do to a number, shape
+            (heads, m, 1); zero if its error is one of draws.
+    """
+
+    answers: Array
+    noise: Array
+    left_out: Array
+    certified: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +183,20 @@ class Reader:
         # No two numbers of exact attention are further apart than values can be.
         most = (xp.abs(apart) + 2 * self.layout.value_norm) / WITHIN
         return apart, xp.minimum(error, most)
+
+    def known(self, rows: Array, arrays: Mapping[str, Array]) -> Known:
+        """Return answers, and what their errors are made of: for whoever combines answers."""
+        clipped, squared = self.kernel.clip_queries(rows)
+        xp = namespace(clipped)
+        blocks = self.kernel.read_blocks(clipped, arrays)
+        inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
+        noise = self._noise(clipped, squared, arrays) / self._factor(squared) / den
+        noise = noise / self.layout.value_norm
+        certified = xp.zeros_like(den)
+        if self.kernel.evidence is Evidence.CERTIFICATE:
+            certified = self._certified_part(den, clipped, squared, arrays, self.certified)
+        far = xp.full_like(noise, _FAR_OFF)
+        return Known(inside, xp.minimum(noise, far), self._left_out(blocks), certified)
 
     def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1)."""

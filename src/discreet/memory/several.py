@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,17 +16,27 @@ from discreet._card import Card
 from discreet._files import whole_file
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
+from discreet.kernels.base import Evidence
+from discreet.kernels.frequencies import public_normals
 from discreet.memory import container
-from discreet.memory.card import noise_warning, protection, protection_facts
+from discreet.memory.card import MOSTLY_NOISE, protection, protection_facts
 from discreet.memory.file import MEMORY
 from discreet.memory.memory import Memory
-from discreet.memory.prediction import matching_rows
+from discreet.memory.prediction import matching_rows, times
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 
 FORMAT = "discreet-memories"
 
 # What notes are about; a card has other titles for what it says itself.
 TITLES = ("context", "unit", "bounds", "places")
+
+# The title under which the names of layers are; their number of heads is the first of this array.
+PLACES, SHAPE = "places", "shape"
+
+# So many made-up queries are asked, of each of these lengths over their bound: the queries of a
+# model are shorter than what its bounds allow.
+_QUARTILES_APART = 1.349  # of a normal distribution, in its standard deviations
+_TRIED, _LENGTHS = 32, (1.0, 0.6, 0.35)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +101,16 @@ class Memories:
         return sum(each.nbytes for each in self.members)
 
     @cached_property
+    def signal_to_error(self) -> dict[str, float]:
+        """How much answers of each layer differ from query to query, over their standard error.
+
+        By the layer's name, "" if it has none. Below one, answers are mostly noise. As the noisy
+        sums themselves answer made-up queries, so it is post-processing; at best, since the queries
+        of a model may be less apart.
+        """
+        return {name: _signal_to_error(members) for name, members in _layers(self).items()}
+
+    @cached_property
     def card(self) -> Card:
         """What is protected, how much, and from what: of all together."""
         return _card(self)
@@ -100,6 +120,42 @@ class Memories:
         data = to_bytes(self)
         with whole_file(Path(path)) as file:
             file.write(data)
+
+
+def _layers(several: Memories) -> dict[str, tuple[Memory, ...]]:
+    """Return the memories of each layer, by its name; all of them if layers have no names."""
+    found, start = {}, 0
+    for name in several.notes.get(PLACES, "").split(", "):
+        shape = several.arrays.get(f"{name}.{SHAPE}", np.zeros(1))
+        end = start + int(shape.flat[0])
+        found[name] = several.members[start:end]
+        start = end
+    whole = start == len(several) and all(found.values())
+    return found if whole else {"": several.members}
+
+
+def _signal_to_error(members: Sequence[Memory]) -> float:
+    """Return how much answers of some heads together differ, over their standard error."""
+    best = 0.0
+    for length in _LENGTHS:
+        signal = error = 0.0
+        for each in members:
+            layout, reader = each.released.layout, each.reader
+            size = (layout.head_count, _TRIED, layout.kernel.dim)
+            made_up = public_normals("discreet queries", math.prod(size)).reshape(size)
+            made_up /= np.linalg.norm(made_up, axis=-1, keepdims=True)
+            made_up *= length * each.kernel.query_norm
+            certified = each.kernel.evidence is Evidence.CERTIFICATE  # several times too wide
+            ask = reader.answers_with_noise if certified else reader.answers_with_stderr
+            answers, stderr = ask(made_up, reader.arrays)
+            # By quartiles, which a few queries that meet no rows do not move.
+            squares = float(np.sum(np.median(stderr, axis=1) ** 2))
+            low, high = np.quantile(answers, (0.25, 0.75), axis=1)
+            # What is seen to differ is signal and error.
+            signal += float(np.sum(((high - low) / _QUARTILES_APART) ** 2)) - squares
+            error += squares
+        best = max(best, signal / error if error else 0.0)
+    return math.sqrt(best)
 
 
 def _check_one_release(members: tuple[Memory, ...]) -> None:
@@ -169,6 +225,7 @@ def _card(several: Memories) -> Card:
     logits = [each.kernel.largest_logit for each in several]
     needed = [_number(each.card.to_dict()["rows_needed"]) for each in several]
     kernels = sorted({each.kernel.describe() for each in several})
+    noise = mostly_noise(several.signal_to_error.values())
     facts: dict[str, object] = {
         **protection_facts(first),
         "memories": len(several),
@@ -196,12 +253,42 @@ def _card(several: Memories) -> Card:
         ("temperature", f"logits at most {_range(logits)}; longer keys and queries are clipped"),
         ("kernel", "; ".join(kernels)),
         matching_rows(max(needed)),
-        *noise_warning(each.released for each in several),
+        ("prediction", _prediction(several.signal_to_error)),
+        *([] if noise is None else [(MOSTLY_NOISE, noise)]),
         ("size", f"{len(several)} head(s), {several.nbytes:,} bytes"),
         ("entropy", first.source),
         ("made by", f"discreet {first.version}"),
     ]
     return Card(tuple(facts.items()), tuple(sentences))
+
+
+def mostly_noise(ratios: Iterable[float]) -> str | None:
+    """Return the sentence of a `MostlyNoiseWarning`; None if outputs are clear of the noise.
+
+    Args:
+        ratios: signal over standard error of each layer (`Memories.signal_to_error`).
+    """
+    all_of_them = list(ratios)
+    noisy = [ratio for ratio in all_of_them if ratio < 1]
+    if not noisy:
+        return None
+    which = "" if len(all_of_them) == 1 else f" of {len(noisy)} of {len(all_of_them)} layers"
+    return (
+        f"Outputs{which} are predicted to be mostly noise: from query to query they differ by "
+        f"{times(min(noisy))} standard errors, at best, as the release answers made-up queries."
+    )
+
+
+def _prediction(ratios: Mapping[str, float]) -> str:
+    """Return what is to be expected of answers. No fact: it depends on the noisy sums."""
+    mark = {name: ", mostly noise" if ratio < 1 else "" for name, ratio in ratios.items()}
+    said = f"{times(min(ratios.values()))}{next(iter(mark.values()))}"
+    if len(ratios) > 1:
+        said = "; ".join(f"{name}: {times(ratio)}{mark[name]}" for name, ratio in ratios.items())
+    return (
+        "how much answers differ from query to query, at best, in their standard errors, as this "
+        f"release answers made-up queries: {said}"
+    )
 
 
 def _number(value: object) -> float:

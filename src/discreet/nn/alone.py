@@ -1,12 +1,19 @@
 """Encoding records one by one, so that no record's rows depend on another record."""
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from discreet.errors import InvalidInput
 from discreet.memory.progress import progress_bar
+
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,18 +36,37 @@ class Encoded:
         """Return the rows of one record after the other; None if there are none at all.
 
         Args:
-            made: rows (k, D), or one row (D,), of each record; None for a record of no rows.
+            made: rows (k, D), or one row (D,), of each record; None for a record of no rows. All of
+                one width, dtype and device: torch would give all records the dtype that fits all
+                of them, so one record of another dtype could round the rows of others.
             progress: whether to show a progress bar.
         """
-        rows, groups = [], []
+        rows: list[torch.Tensor] = []
+        groups = []
         with torch.no_grad(), progress_bar("encoding records", rows=None, show=progress) as step:
             for index, each in enumerate(made):
                 step(1)
                 if each is None:
                     continue
-                rows.append(each if each.dim() == 2 else each[None])
+                if not _alike(each, rows[0] if rows else None):
+                    raise InvalidInput(
+                        "Expected the encoder to make rows of one kind of each record: tensors of "
+                        "shape (D,) or (rows, D), all of one width, dtype and device."
+                    )
+                # A copy: an encoder may write its next result to the same place.
+                rows.append((each if each.dim() == 2 else each[None]).clone())
                 groups.append(torch.full((len(rows[-1]),), index))
         return cls(torch.cat(rows), torch.cat(groups)) if rows else None
+
+
+def _alike(rows: object, first: torch.Tensor | None) -> bool:
+    """Return whether rows of a record can stand beside those of the first one as they are."""
+    if not isinstance(rows, torch.Tensor) or rows.dim() not in {1, 2}:
+        return False
+    kinds = [
+        (each.shape[-1], each.dtype, each.device) for each in (rows, first) if each is not None
+    ]
+    return kinds[0] == kinds[-1]
 
 
 def encode_alone(
@@ -53,15 +79,91 @@ def encode_alone(
 
     In a batch of several, the last bits of one record's rows may depend on how many others there
     are: then removing a person would move other people's rows, and no promise holds to the bit.
-    The encoder's result for a record must be the same each time: switch dropout off, and build on
-    one machine.
+    For the same reason modules run as in evaluation (no dropout, no statistics of batches; their
+    modes are put back afterwards), and as they are written, not compiled: compiled code changes
+    with the lengths that it has seen. The first record is encoded again at the end, and an encoder
+    that makes other rows of it is refused. Build on one machine.
 
     Args:
         encoder: takes a batch of one, (1, ...), and returns (1, D), or (1, rows, D).
         records: one tensor each, without a batch axis.
         progress: whether to show a progress bar.
     """
-    found = Encoded.of((encoder(record[None])[0] for record in records), progress=progress)
+    found = each_alone(
+        lambda record: encoder(record[None])[0], records, encoder=encoder, progress=progress
+    )
     if found is None:
         raise InvalidInput("Expected at least one record; give from_multihead an array of no rows.")
     return found
+
+
+def each_alone(
+    encode: Callable[[_Record], torch.Tensor | None],
+    records: Iterable[_Record],
+    *,
+    encoder: object,
+    progress: bool = False,
+) -> Encoded | None:
+    """Return what is made of records, each alone and the same each time; None if there are none.
+
+    Args:
+        encode: makes rows of one record; None for no rows.
+        records: one after the other.
+        encoder: what encodes: a module, or a function that calls some.
+        progress: whether to show a progress bar.
+    """
+    first: list[tuple[_Record, torch.Tensor]] = []
+
+    def made(record: _Record) -> torch.Tensor | None:
+        rows = encode(record)
+        if rows is not None and not first:
+            first.append((record, rows.clone() if isinstance(rows, torch.Tensor) else rows))
+        return rows
+
+    with in_evaluation(encoder), torch.compiler.set_stance("force_eager"):
+        found = Encoded.of(map(made, records), progress=progress)
+        with torch.no_grad():
+            same = all(_equal(encode(record), rows) for record, rows in first)
+    if not same:
+        raise InvalidInput(
+            "Expected the encoder to make the same rows each time, and it made others of the first "
+            "record when it was asked again. Switch off whatever is random, or remembers records."
+        )
+    return found
+
+
+def _equal(one: torch.Tensor | None, other: torch.Tensor) -> bool:
+    """Return whether rows are the same; NaN is refused later, and is no difference."""
+    if one is None or (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    return bool(torch.all((one == other) | (one.isnan() & other.isnan())))
+
+
+@contextmanager
+def in_evaluation(encoder: object) -> Iterator[None]:
+    """Let an encoder run as in evaluation for a while: no dropout, no statistics of batches.
+
+    Afterwards every module is in the mode that it was in before.
+
+    Args:
+        encoder: a module with all of its parts; or a function, with all modules that it calls.
+    """
+    switched: list[nn.Module] = []
+    thread = threading.get_ident()
+
+    def switch(module: nn.Module, _inputs: Any = None) -> None:  # noqa: ANN401 (torch's signature)
+        if module.training and threading.get_ident() == thread:
+            switched.append(module)
+            module.training = False
+
+    parts = list(encoder.modules()) if isinstance(encoder, nn.Module) else []
+    hook = None if parts else register_module_forward_pre_hook(switch)
+    try:
+        for each in parts:
+            switch(each)
+        yield
+    finally:
+        if hook is not None:
+            hook.remove()
+        for each in switched:
+            each.training = True

@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Unpack
 
 import torch
@@ -10,13 +11,13 @@ from torch import nn
 
 from discreet import _validate
 from discreet._typing import Array, Floats
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.memory import Card, Memories, Memory, several
 from discreet.nn.bounds import Bounds, PerHead, bounds_of
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
-from discreet.nn.model import check_weights, public_arrays
-from discreet.nn.reading import PrivateHeads
+from discreet.nn.model import check_weights, public_arrays, warn_of_noise
+from discreet.nn.reading import PrivateHeads, linear_weight
 from discreet.noise import Entropy
 from discreet.privacy import Guarantee
 
@@ -128,21 +129,43 @@ class PrivateCrossAttention(nn.Module):
             raise InvalidInput(
                 "Expected no mask (None): a release cannot leave out rows of its context."
             )
-        batched = query.dim() == 3
-        rows = query if batched else query.unsqueeze(0)
-        if batched and not self.batch_first:
-            rows = rows.transpose(0, 1)
-        batch, count, _ = rows.shape
-        asked = rows if self.q_proj is None else self.q_proj(rows)
-        asked = asked.reshape(batch, count, self.num_heads, -1)
-        if self.q_norm is not None:
-            asked = self.q_norm(asked)
-        out = self.heads(asked.transpose(1, 2)).transpose(1, 2).reshape(batch, count, -1)
+        out = self.heads(self._asked(query)).transpose(1, 2).flatten(2)
         if self.out_proj is not None:
             out = self.out_proj(out)
-        if not batched:
-            return out.squeeze(0), None
-        return (out if self.batch_first else out.transpose(0, 1)), None
+        return self._like(query, out), None
+
+    def stderr(self, query: torch.Tensor) -> torch.Tensor:
+        """Return the standard error of each number of the output, in its shape.
+
+        Against this attention over the exact context, noise and kernel of all heads together: 1.96
+        of them hold 95% of the time, but for what bounds clip (`docs/errors.md`). Post-processing,
+        like an answer. Not for a compiled path, and without gradients.
+
+        Args:
+            query: as for `forward`.
+        """
+        with torch.no_grad():
+            asked = self._asked(query)
+            out = self.out_proj
+            weight = None if out is None else linear_weight(out, self.heads.width)
+            return self._like(query, self.heads.stderr(asked, weight))
+
+    def _asked(self, query: torch.Tensor) -> torch.Tensor:
+        """Return what is asked of each head, shape (batch, heads, m, d)."""
+        rows = query if query.dim() == 3 else query.unsqueeze(0)
+        if query.dim() == 3 and not self.batch_first:
+            rows = rows.transpose(0, 1)
+        asked = rows if self.q_proj is None else self.q_proj(rows)
+        asked = asked.reshape(*rows.shape[:2], self.num_heads, -1)
+        if self.q_norm is not None:
+            asked = self.q_norm(asked)
+        return asked.transpose(1, 2)
+
+    def _like(self, query: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        """Return outputs (batch, m, e) with the axes that a query has."""
+        if query.dim() != 3:
+            return out.squeeze(0)
+        return out if self.batch_first else out.transpose(0, 1)
 
 
 def from_multihead(
@@ -166,7 +189,8 @@ def from_multihead(
     (epsilon, delta)-differentially private for one row of the context, or one record (`groups`);
     all heads together, each with its own bounds and temperature. The promise reaches as far as a
     row does: if an encoder made rows of several people's data, give `groups` that keep them
-    together.
+    together. `stderr(query)` of the module says how far its outputs are off; a `MostlyNoiseWarning`
+    says here that they are predicted to be mostly noise.
 
     Args:
         mha: `torch.nn.MultiheadAttention`, or `BoundedAttention`.
@@ -174,7 +198,8 @@ def from_multihead(
             values. Without padding.
         epsilon: above 0.
         delta: above 0.
-        bounds: from `bounds_of` (the default, for inputs of length √D) or `calibrate`.
+        bounds: from `calibrate`, on public inputs; or from `bounds_of`, the default (for inputs of
+            length √D), which is usually far too loose.
         key_norm: in place of the bound on keys: one number, or one for each head.
         query_norm: likewise.
         value_norm: likewise.
@@ -259,10 +284,13 @@ def from_multiheads(
         progress=progress,
         **options,
     )
-    return [
+    made = [
         _private(module, layer, memories)
         for module, layer, memories in zip(modules, layers, built, strict=True)
     ]
+    with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
+        warn_of_noise(each.memories for each in made)
+    return made
 
 
 def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> PrivateCrossAttention:
@@ -276,12 +304,16 @@ def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> Private
 def attach(mha: nn.Module, path: str | os.PathLike[str]) -> PrivateCrossAttention:
     """Return a module with the private context in a file that `PrivateCrossAttention.save` wrote.
 
+    Warns with `MostlyNoiseWarning` if outputs are predicted to be mostly noise: here, and not when
+    it is called, since a module that is compiled or exported cannot warn.
+
     Args:
         mha: the module that it was made of, or one with the same weights.
         path: of the file.
     """
     memories = several.load(path)
     check_weights("the module", memories.arrays, Heads.of(mha))
+    warn_of_noise([memories])
     return PrivateCrossAttention(memories, **_manners(mha))
 
 

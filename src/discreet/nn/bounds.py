@@ -144,7 +144,8 @@ def bounds_of(
 ) -> Bounds:
     """Return bounds that follow from weights alone, for all inputs that there can be.
 
-    Loose on trained models, whose largest logits they overstate by factors: then `calibrate`.
+    Nothing is clipped, and usually they are far too loose: no real input is the worst one, and the
+    noise grows with e to the power of what they allow. Where there are public inputs, `calibrate`.
 
     Args:
         module: `torch.nn.MultiheadAttention` or `BoundedAttention`.

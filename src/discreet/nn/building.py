@@ -5,6 +5,7 @@ of all layers, exactly and row by row (`projection`); `discreet.memory` adds the
 them, all heads and layers in one Gaussian mechanism.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet import _validate
 from discreet._typing import Array, Floats, Integers
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.kernels import Fourier, Kernel
 from discreet.kernels.base import LARGEST_LOGIT, Evidence
 from discreet.kernels.fourier import random_error
@@ -228,7 +229,10 @@ def build_layers(
                 pair for layer in layers for pair in layer.project(chunk.rows, chunk.value_rows)
             ]
             builder.add_tables(tables_of(pairs), chunk.groups, advance=advance)
-    memories = iter(builder.release(entropy))
+    with warnings.catch_warnings():
+        # Whoever asked for modules is told of these (`warn_of_noise`), not of single heads.
+        warnings.simplefilter("ignore", MostlyNoiseWarning)
+        memories = iter(builder.release(entropy))
     return [[next(memories) for _ in range(layer.heads.key.heads)] for layer in layers]
 
 

@@ -24,7 +24,8 @@ _UNSEEN = 1e-3
 def calibrate(module: nn.Module, public_inputs: Iterable[Any], *, quantile: float = 0.99) -> Bounds:
     """Return bounds and centres from public inputs, for `from_multihead`.
 
-    Never give it private inputs: bounds are released as they are.
+    Never give it private inputs: bounds are released as they are. Private queries, keys and values
+    that are longer are clipped: of inputs like the public ones, 1 - quantile of each.
 
     Args:
         module: `torch.nn.MultiheadAttention` or `BoundedAttention`.

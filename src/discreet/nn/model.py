@@ -1,23 +1,24 @@
 """All layers of one model that share a private context: one release, one card, one file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Unpack
 
 import numpy as np
+import torch
 
 from discreet._typing import Floats
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet._warn import warn
+from discreet.errors import CorruptRelease, InvalidInput, MostlyNoiseWarning
 from discreet.memory import Memories, Memory
-from discreet.nn.bounds import Bounds
+from discreet.memory.several import PLACES, SHAPE, mostly_noise
+from discreet.nn.bounds import WEIGHTS, Bounds
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
 from discreet.noise import Entropy
 
-# The card's title for the layers that a release is for; their names follow, in order.
-_PLACES = "places"
-
-_MAP, _CENTRE, _SHAPE, _SIGNATURE = "query_map", "value_centre", "shape", "signature"
+_MAP, _CENTRE, _SIGNATURE = "query_map", "value_centre", "signature"
 
 # Weights that differ by more than this, relatively, are others; half precision differs by less.
 _OTHER = 0.05
@@ -51,7 +52,7 @@ def public_arrays(layer: Layer) -> dict[str, Floats]:
     return {
         _MAP: layer.bounds.query_map,
         _CENTRE: layer.bounds.value_centre,
-        _SHAPE: np.array([layer.heads.key.heads, layer.heads.repeats]),
+        SHAPE: np.array([layer.heads.key.heads, layer.heads.repeats]),
         _SIGNATURE: _signature(layer.heads),
     }
 
@@ -117,9 +118,35 @@ def build_places(
     said = {
         **notes,
         "bounds": f"{'; '.join(sources)}; what is longer is clipped",
-        _PLACES: ", ".join(layers),
+        PLACES: ", ".join(layers),
     }
     return Memories(tuple(memory for part in built for memory in part), said, arrays)
+
+
+def names_of(memories: Memories) -> list[str]:
+    """Return the names of the layers that a release is for."""
+    if PLACES not in memories.notes:
+        raise InvalidInput("Expected the release of a model, which names the layers it is for.")
+    return memories.notes[PLACES].split(", ")
+
+
+def warn_of_noise(releases: Iterable[Memories]) -> None:
+    """Warn with `MostlyNoiseWarning`, once, if outputs of layers are predicted to be mostly noise.
+
+    By what the releases themselves answer: post-processing.
+    """
+    given = list(releases)
+    text = mostly_noise(ratio for each in given for ratio in each.signal_to_error.values())
+    if text is None:
+        return
+    logit = max(memory.kernel.largest_logit for each in given for memory in each)
+    loose = any(WEIGHTS in each.notes.get("bounds", "") for each in given)
+    helps = "bounds of `calibrate`" if loose else "a smaller largest_logit, which clips"
+    warn(
+        f"{text} Built again, this helps: {helps}, since the noise grows with e to the power of "
+        f"the largest logit, {logit:.3g} here; fewer heads; more rows; a larger epsilon.",
+        MostlyNoiseWarning,
+    )
 
 
 def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
@@ -127,12 +154,10 @@ def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
 
     Their buffers are not part of a model's `state_dict`: a model's file stays what it was.
     """
-    if _PLACES not in memories.notes:
-        raise InvalidInput("Expected the release of a model, which names the layers it is for.")
     found, start = {}, 0
-    for name in memories.notes[_PLACES].split(", "):
+    for name in names_of(memories):
         sizes, turn, centre = (
-            memories.arrays.get(f"{name}.{each}", np.empty(0)) for each in (_SHAPE, _MAP, _CENTRE)
+            memories.arrays.get(f"{name}.{each}", np.empty(0)) for each in (SHAPE, _MAP, _CENTRE)
         )
         heads, repeats = sizes.tolist() if sizes.shape == (2,) else (0, 0)
         members = memories.members[start : start + heads]
@@ -160,3 +185,33 @@ def _fits(members: tuple[Memory, ...], heads: int, turn: Floats, centre: Floats)
     shapes = turn.ndim == 3 and turn.shape[:2] == (heads, layout.kernel.dim)
     shapes = shapes and centre.shape == (heads, layout.value_dim)
     return shapes and bool(np.all(np.isfinite(turn)) and np.all(np.isfinite(centre)))
+
+
+def watched_stderr(
+    layers: Mapping[str, tuple[PrivateHeads, torch.Tensor]], call: Callable[[], object]
+) -> dict[str, torch.Tensor]:
+    """Return the standard errors of the outputs of private layers, in one call of their model.
+
+    Of each layer alone, given what it was asked: nothing is said of what the rest of a model makes
+    of them.
+
+    Args:
+        layers: the heads, and the weight of the linear layer behind them, by name.
+        call: calls the model.
+
+    Returns:
+        Shape (batch, positions, width) for each layer that was asked.
+    """
+    found: dict[str, torch.Tensor] = {}
+
+    def noting(name: str, weight: torch.Tensor) -> Callable[..., None]:
+        def note(heads: PrivateHeads, inputs: tuple[torch.Tensor, ...]) -> None:
+            found[name] = heads.stderr(inputs[0], weight)
+
+        return note
+
+    with ExitStack() as stack, torch.no_grad(), torch.compiler.set_stance("force_eager"):
+        for name, (heads, weight) in layers.items():
+            stack.callback(heads.register_forward_pre_hook(noting(name, weight)).remove)
+        call()
+    return found

@@ -9,12 +9,18 @@ from torch import nn
 
 from discreet import _validate
 from discreet._typing import Floats
+from discreet.errors import InvalidInput
 from discreet.memory import Memory
+from discreet.memory.combining import combined_stderr
 from discreet.memory.joint import join
+from discreet.memory.placed import Placed
 
 # Beyond this, in units of a bound, one query or answer is as far off as another; its square is
 # within float32.
 _HUGE = 1e15
+
+# So many features of queries, and numbers of outputs, at a time, where errors are asked for.
+_AT_ONCE = 2**22
 
 
 class PrivateHeads(nn.Module):
@@ -46,7 +52,9 @@ class PrivateHeads(nn.Module):
         super().__init__()
         self.repeats = _validate.whole("repeats", repeats, at_least=1)
         self.joint, arrays = join(list(memories))
-        norms = arrays.pop("query_norm")
+        self._readers = [each.reader for each in memories]
+        self._placed = [Placed(each.arrays) for each in self._readers]
+        self._query_norms = norms = arrays.pop("query_norm")
         # Queries are rows, in units of their bound: q·Mᵀ/norm, one product or one factor.
         turned = None if query_map is None else np.swapaxes(query_map, -1, -2) / norms
         public = {
@@ -58,6 +66,11 @@ class PrivateHeads(nn.Module):
         for name, array in {**arrays, **public}.items():
             self.register_buffer(name, _tensor(array, working), persistent=persistent)
 
+    @property
+    def width(self) -> int:
+        """Of the answers of all heads to one query, head after head."""
+        return self.joint.heads * self.repeats * self.joint.value_dim
+
     def forward(self, queries: torch.Tensor) -> torch.Tensor:
         """Return answers of shape (batch, heads, m, d_v) to queries (batch, heads, m, d).
 
@@ -68,20 +81,60 @@ class PrivateHeads(nn.Module):
         with torch.autocast(queries.device.type, enabled=False):
             return self._answers(queries)
 
-    def _answers(self, queries: torch.Tensor) -> torch.Tensor:
-        batch, asked, count, dim = queries.shape
+    def stderr(self, queries: torch.Tensor, weight: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the standard error of each number that a linear layer makes of the answers.
+
+        Against exact attention over the same rows, noise and kernel together: 1.96 of them hold 95%
+        of the time (`docs/errors.md`). Not for a compiled path, and without gradients.
+
+        Args:
+            queries: as for `forward`, shape (batch, heads, m, d).
+            weight: of the layer, shape (e, heads·d_v); None for the answers themselves, head after
+                head.
+
+        Returns:
+            Shape (batch, m, e), in the dtype of the queries.
+        """
+        with torch.no_grad(), torch.autocast(queries.device.type, enabled=False):
+            return self._stderr(queries, weight)
+
+    def _stderr(self, queries: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        batch, _, count, _ = queries.shape
+        heads, repeats, width = self.joint.heads, self.repeats, self.joint.value_dim
+        rows = self._asked(queries).clamp(-_HUGE, _HUGE)
+        # To the length of a bound at most, as answers are read; in the units that readers ask in.
+        rows = rows / torch.linalg.vector_norm(rows, dim=-1, keepdim=True).clamp(min=1)
+        rows = rows * torch.from_numpy(self._query_norms).to(rows)
+        rows = rows.reshape(heads, batch, repeats, count, -1).transpose(1, 2).flatten(2, 3)
+        taken = torch.eye(self.width) if weight is None else weight
+        by_head = taken.to(rows).reshape(-1, heads, repeats, width).permute(1, 2, 0, 3)
+        arrays = [each.like(rows) for each in self._placed]
+        size = self.joint.kernel.features + self.joint.kernel.blocks * len(taken)
+        pieces = [
+            combined_stderr(self._readers, arrays, some, by_head)
+            for some in rows.split(max(_AT_ONCE // (repeats * size), 1), dim=2)
+        ]
+        return torch.cat(pieces).reshape(batch, count, len(taken)).to(queries.dtype)
+
+    def _asked(self, queries: torch.Tensor) -> torch.Tensor:
+        """Return queries in units of their bounds, head by head.
+
+        (batch, heads·repeats, m, d) → (heads, batch·repeats·m, d')
+        """
+        batch, _, count, dim = queries.shape
         heads, each = self.joint.heads, self.repeats * count
         # A module looks its buffers up slowly, and a model that writes asks one query at a time.
-        buffers = self._buffers
-        # (batch, heads·repeats, m, d) → (heads, batch·repeats·m, d)
+        turn, factor = (self._buffers[name] for name in ("query_map", "query_factor"))
         rows = queries.to(self.least.dtype).reshape(batch, heads, each, dim)
         rows = rows.transpose(0, 1).reshape(heads, batch * each, dim)
-        turn, factor, centre = (
-            buffers[name] for name in ("query_map", "query_factor", "value_centre")
-        )
         rows = rows if turn is None else rows @ turn
-        rows = rows if factor is None else rows * factor
-        out = self._read(rows, buffers)
+        return rows if factor is None else rows * factor
+
+    def _answers(self, queries: torch.Tensor) -> torch.Tensor:
+        batch, asked, count, _ = queries.shape
+        heads, each = self.joint.heads, self.repeats * count
+        out = self._read(self._asked(queries), self._buffers)
+        centre = self._buffers["value_centre"]
         out = out if centre is None else out + centre
         out = out.reshape(heads, batch, each, -1).transpose(0, 1)
         return out.reshape(batch, asked, count, self.joint.value_dim).to(queries.dtype)
@@ -126,3 +179,23 @@ def _tensor(array: Any, working: torch.dtype) -> torch.Tensor | None:  # noqa: A
         return None
     array = np.array(array)
     return torch.from_numpy(array).to(working if array.dtype.kind == "f" else torch.int64)
+
+
+def linear_weight(layer: nn.Module, width: int) -> torch.Tensor:
+    """Return the weight of a layer that makes W·x + b of x, found by trying.
+
+    So a layer that is wrapped, adapted or quantised serves as well.
+
+    Args:
+        layer: the projection behind the heads.
+        width: of x.
+    """
+    weight = next(layer.parameters())
+    tried = torch.cat([torch.zeros(1, width), torch.eye(width), torch.ones(1, width)])
+    with torch.no_grad():
+        made = layer(tried.to(weight)).double()
+    found: torch.Tensor = (made[1:-1] - made[:1]).T
+    both = made[0] + found.sum(dim=1)
+    if not torch.allclose(made[-1], both, atol=1e-3 * float(made.abs().max()) * width**0.5):
+        raise InvalidInput("Expected the projection behind the heads to be linear.")
+    return found

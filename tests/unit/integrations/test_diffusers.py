@@ -1,6 +1,7 @@
 """Diffusion models with a private context: without noise, they do what they did."""
 
 import copy
+import re
 
 import pytest
 from attention import joint_distance, rows
@@ -20,10 +21,11 @@ from discreet.integrations.diffusers import (
     attach,
     calibrate,
     encode_contexts,
+    layer_stderr,
     privatize,
     release,
 )
-from discreet.testing import Silent
+from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
 FAST = {"entropy": Silent(), "features": 500, **SPEND}
@@ -33,7 +35,7 @@ SAMPLE = rows(2, 4, 8, 8, seed=5)
 CONTEXT = torch.nn.functional.layer_norm(rows(20, WIDTH), (WIDTH,))
 
 
-def unet(*, seed=0):
+def unet(*, seed=0, **options):
     torch.manual_seed(seed)
     made = UNet2DConditionModel(
         sample_size=8,
@@ -46,6 +48,7 @@ def unet(*, seed=0):
         cross_attention_dim=WIDTH,
         attention_head_dim=4,
         norm_num_groups=8,
+        **options,
     ).eval()
     with torch.no_grad():
         for name, weight in made.named_parameters():
@@ -261,3 +264,59 @@ def test_requests_that_do_not_fit_are_refused():
         privatize(model, CONTEXT, **FAST)
     with pytest.raises(discreet.InvalidInput, match="mappings"):
         calibrate(unet(), [(SAMPLE, STEP, CONTEXT)])
+
+
+def test_contexts_are_made_as_in_evaluation_and_every_mode_is_what_it_was():
+    model = unet(encoder_hid_dim=12, encoder_hid_dim_type="text_proj")
+    model.encoder_hid_proj = torch.nn.Sequential(model.encoder_hid_proj, torch.nn.Dropout(0.5))
+    texts = [rows(5, 12, seed=seed) for seed in range(3)]
+    wanted = encode_contexts(model.eval(), texts)
+    model.train().encoder_hid_proj[0].eval()
+    found = encode_contexts(model, texts)
+    assert torch.equal(found.rows, wanted.rows)
+    assert [each.training for each in model.encoder_hid_proj] == [False, True]
+
+
+@pytest.mark.parametrize("on", ["text", "image"])
+def test_each_layer_says_how_far_its_output_is_off(on):
+    """The first layer: only there are queries the same with noise and without."""
+    rows_ = CONTEXT.repeat(200, 1)
+    model = unet() if on == "text" else with_adapter(unet())
+    options = {"features": 300, **SPEND, "epsilon": 8.0, "on": on}
+    silent = privatize(copy.deepcopy(model), rows_, entropy=Silent(), **options)
+    inputs = (SAMPLE, STEP, None if on == "text" else CONTEXT.expand(2, -1, -1))
+    off = []
+    for seed in range(6):
+        private = privatize(copy.deepcopy(model), rows_, entropy=Seeded(seed), **options)
+        found = layer_stderr(private, *inputs, on=on)
+        layer = next(iter(found))
+        both = []
+        for each in (private, silent):
+            seen = []
+            module = each.get_submodule(layer)
+            hook = module.register_forward_hook(lambda *made, seen=seen: seen.append(made[-1]))
+            with torch.no_grad():
+                each(*inputs)
+            hook.remove()
+            both.append(seen[0])
+        assert found[layer].shape == both[0].shape
+        off.append(((both[0] - both[1]) / found[layer]).square().mean().item())
+    assert 2 / 3 < (sum(off) / len(off)) ** 0.5 < 3 / 2
+    with pytest.raises(discreet.InvalidInput, match=f"private {on} context"):
+        layer_stderr(model, *inputs, on=on)
+
+
+def test_whoever_builds_or_attaches_is_told_once_which_layers_are_noise(tmp_path):
+    with pytest.warns(discreet.MostlyNoiseWarning, match=r"4 of 4 layers .*`calibrate`") as told:
+        model = privatize(unet(), CONTEXT, **{**FAST, "entropy": Seeded(0)})
+    assert len(told) == 1
+    memories = model.private_contexts["text"]
+    assert list(memories.signal_to_error) == memories.notes["places"].split(", ")
+    for name, ratio in memories.signal_to_error.items():
+        assert ratio < 1
+        assert re.search(rf"{name}: [\d.e-]+, mostly noise", str(memories.card))
+    release(model, tmp_path / "context.safetensors")
+    with pytest.warns() as told:
+        attach(unet(), tmp_path / "context.safetensors")
+    kinds = [each.category for each in told]
+    assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]

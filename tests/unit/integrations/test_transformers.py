@@ -1,6 +1,7 @@
 """Models of transformers with a private context: without noise, they do what they did."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -18,10 +19,11 @@ from discreet.integrations.transformers import (
     attach,
     calibrate,
     encode_passages,
+    layer_stderr,
     privatize,
     release,
 )
-from discreet.testing import Silent
+from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
 FAST = {"entropy": Silent(), "features": 500, **SPEND}
@@ -245,6 +247,24 @@ def test_passages_are_encoded_each_alone():
         assert encode_passages(tiny_models.model(name), [heard]).groups.max() == 1
 
 
+def test_passages_are_encoded_as_in_evaluation_and_every_mode_is_what_it_was():
+    model = tiny_models.model("t5")
+    model.config.dropout_rate = 0.5
+    for each in model.modules():
+        if isinstance(each, torch.nn.Dropout):
+            each.p = 0.5
+    wanted = encode_passages(model.eval(), [[5, 6, 7], [8, 9]])
+    frozen = model.train().get_encoder().block[0].eval()
+    modes = {name: each.training for name, each in model.named_modules()}
+    found = encode_passages(model, [[5, 6, 7], [8, 9]])
+    assert torch.equal(found.rows, wanted.rows)
+    assert {name: each.training for name, each in model.named_modules()} == modes
+    assert not frozen.training
+    with pytest.raises(discreet.InvalidInput, match="mappings"):
+        encode_passages(model, [[5, 6, 7], "a text"])
+    assert {name: each.training for name, each in model.named_modules()} == modes
+
+
 @pytest.mark.parametrize("kind", ["random", "adversarial"])
 def test_a_passage_is_a_record_of_the_whole_model(kind):
     model = tiny_models.model("t5")
@@ -345,3 +365,57 @@ def test_a_release_of_another_model_is_refused(tmp_path):
     memory.save(tmp_path / "memory.safetensors")
     with pytest.raises(discreet.CorruptRelease):
         attach(model, tmp_path / "memory.safetensors")
+
+
+def outputs_of(model, name, **inputs):
+    """What one module of a model makes in a call."""
+    seen = []
+    hook = model.get_submodule(name).register_forward_hook(lambda *each: seen.append(each[-1]))
+    with torch.no_grad():
+        model(**inputs)
+    hook.remove()
+    return seen[0][0] if isinstance(seen[0], tuple) else seen[0]
+
+
+@pytest.mark.parametrize("name", ["t5", "bart", "fsmt"])
+def test_each_layer_says_how_far_its_output_is_off(name):
+    """The first layer: only there are queries the same with noise and without."""
+    rows, _ = encoded(tiny_models.model(name), name)
+    context = rows.reshape(-1, rows.shape[-1]).repeat(40, 1)
+    inputs = {"decoder_input_ids": words(2)}
+    options = {"features": 400, **SPEND, "epsilon": 4.0}
+    silent = privatize(tiny_models.model(name), context, entropy=Silent(), **options)
+    off = []
+    for seed in range(6):
+        model = privatize(tiny_models.model(name), context, entropy=Seeded(seed), **options)
+        found = layer_stderr(model, **inputs)
+        assert list(found) == model.private_context.notes["places"].split(", ")
+        layer = next(iter(found))
+        noisy, plain = (outputs_of(each, layer, **inputs) for each in (model, silent))
+        if found[layer].shape != noisy.shape:  # a model with time before the batch
+            noisy, plain = noisy.transpose(0, 1), plain.transpose(0, 1)
+        assert found[layer].shape == noisy.shape
+        off.append(((noisy - plain) / found[layer]).square().mean().item())
+    assert 2 / 3 < np.sqrt(np.mean(off)) < 3 / 2
+    with pytest.raises(discreet.InvalidInput, match="private context"):
+        layer_stderr(tiny_models.model(name), **inputs)
+
+
+def test_whoever_builds_or_attaches_is_told_once_which_layers_are_noise(tmp_path):
+    with pytest.warns(discreet.MostlyNoiseWarning, match=r"2 of 2 layers .*`calibrate`") as told:
+        model = privatize(
+            tiny_models.model("t5"),
+            encoded(tiny_models.model("t5"), "t5")[0],
+            **{**FAST, "entropy": Seeded(0)},
+        )
+    assert len(told) == 1
+    memories = model.private_context
+    assert list(memories.signal_to_error) == memories.notes["places"].split(", ")
+    for name, ratio in memories.signal_to_error.items():
+        assert ratio < 1
+        assert re.search(rf"{name}: [\d.e-]+, mostly noise", str(memories.card))
+    release(model, tmp_path / "context.safetensors")
+    with pytest.warns() as told:
+        attach(tiny_models.model("t5"), tmp_path / "context.safetensors")
+    kinds = [each.category for each in told]
+    assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]

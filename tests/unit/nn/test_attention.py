@@ -1,6 +1,7 @@
 """The private module: the manners of MultiheadAttention, and the answers of exact attention."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from discreet.nn import (
     PrivateCrossAttention,
     attach,
     bounds_of,
+    calibrate,
     from_multihead,
     from_multiheads,
 )
@@ -267,6 +269,58 @@ def test_a_memory_with_heads_becomes_a_module():
     torch.testing.assert_close(out, plain.transpose(1, 2).reshape(3, 5, 16), atol=1e-5, rtol=1e-4)
 
 
+def test_errors_have_the_shape_of_outputs_and_those_of_the_memory():
+    keys, values = rows(2, 300, 8).numpy(), rows(2, 300, 8, seed=3).numpy()
+    bounds = {"scale": 1.0, "key_norm": 2.0, "query_norm": 1.5, "value_norm": 2.0}
+    for kernel in ("minimax", "fourier"):
+        memory = discreet.build(
+            keys, values, kernel=kernel, eps_s=0.3, entropy=Seeded(0), **bounds, **SPEND
+        )
+        asked = rows(3, 5, 16, seed=4)
+        by_head = asked.reshape(3, 5, 2, 8).transpose(1, 2)
+        _, wanted = memory.attend(by_head, stderr=True)
+        wanted = wanted.transpose(1, 2).reshape(3, 5, 16)
+        module = PrivateCrossAttention(memory, batch_first=True)
+        torch.testing.assert_close(module.stderr(asked), wanted, atol=1e-6, rtol=1e-3)
+        module.batch_first = False
+        turned = module.stderr(asked.transpose(0, 1)).transpose(0, 1)
+        torch.testing.assert_close(turned, wanted, atol=1e-6, rtol=1e-3)
+        torch.testing.assert_close(module.stderr(asked[0]), wanted[0], atol=1e-6, rtol=1e-3)
+        module.out_proj = torch.nn.Linear(16, 1)
+        one = module.stderr(asked[0])
+        assert one.shape == (5, 1)
+        assert not one.requires_grad
+        turned = torch.nn.Sequential(torch.nn.Identity(), module.out_proj)  # as an adapter wraps it
+        module.out_proj = turned
+        torch.testing.assert_close(module.stderr(asked[0]), one, atol=1e-6, rtol=1e-4)
+        module.out_proj = torch.nn.Sequential(torch.nn.Linear(16, 4), torch.nn.ReLU())
+        with pytest.raises(discreet.InvalidInput, match="linear"):
+            module.stderr(asked)
+
+
+def test_errors_of_many_queries_are_those_of_few(module, monkeypatch):
+    from discreet.nn import reading
+
+    whole = module.stderr(QUERY)
+    monkeypatch.setattr(reading, "_AT_ONCE", 1)
+    torch.testing.assert_close(module.stderr(QUERY), whole, atol=1e-6, rtol=1e-3)
+
+
+def test_errors_follow_the_module_wherever_it_goes(module):
+    wanted = module.stderr(QUERY)
+    assert torch.all((wanted > 0) & torch.isfinite(wanted))
+    torch.testing.assert_close(copy.deepcopy(module).stderr(QUERY), wanted)
+    half = copy.deepcopy(module).to(torch.bfloat16).stderr(QUERY.to(torch.bfloat16))
+    assert half.dtype is torch.bfloat16
+    torch.testing.assert_close(half.float(), wanted, atol=0, rtol=0.1)
+    torch.testing.assert_close(
+        copy.deepcopy(module).double().stderr(QUERY.double()).float(), wanted, atol=1e-6, rtol=1e-3
+    )
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(module.stderr(QUERY).float(), wanted, atol=0, rtol=0.1)
+    assert torch.all(torch.isfinite(module.stderr(QUERY * 1e30)))
+
+
 def test_a_file_puts_the_context_on_the_same_module_again(tmp_path):
     path, mha = tmp_path / "context.safetensors", multihead()
     made = private(mha, features=500, entropy=None)
@@ -284,6 +338,45 @@ def test_a_file_puts_the_context_on_the_same_module_again(tmp_path):
     for other in (multihead(seed=9), multihead(16, 4)):
         with pytest.raises(discreet.InvalidInput, match="weights that the release was made with"):
             attach(other, path)
+
+
+def test_whoever_builds_or_attaches_is_told_once_that_outputs_are_noise(tmp_path):
+    mha, path = multihead(), tmp_path / "context.safetensors"
+    bounds = bounds_of(mha, queries=NORM, context=NORM)
+    with pytest.warns(discreet.MostlyNoiseWarning, match=r"mostly noise.*`calibrate`") as told:
+        made = from_multihead(mha, CONTEXT, bounds=bounds, entropy=Seeded(0), **SPEND)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert "mostly noise" in str(made.card)
+    assert made.memories.signal_to_error[""] < 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", discreet.MostlyNoiseWarning)
+        again = from_multihead(mha, CONTEXT, bounds=bounds, entropy=Seeded(0), **SPEND)
+        made(QUERY)  # it was said; and a compiled module could not say it
+        again.stderr(QUERY)
+    made.save(path)
+    with pytest.warns() as told:
+        attach(mha, path)
+    kinds = [each.category for each in told]
+    assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]
+    with pytest.warns(discreet.MostlyNoiseWarning, match="of 2 of 2 layers") as told:
+        from_multiheads([mha, mha], CONTEXT, bounds=[bounds] * 2, entropy=Seeded(0), **SPEND)
+    assert len(told) == 1
+
+
+def test_outputs_that_are_clear_of_the_noise_need_no_warning():
+    mha, context = multihead(shrink=1.0), CONTEXT.repeat(1_000, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", discreet.MostlyNoiseWarning)
+        made = from_multihead(
+            mha, context, bounds=calibrate(mha, CONTEXT), entropy=Seeded(0), **SPEND
+        )
+    [ratio] = made.memories.signal_to_error.values()
+    assert ratio > 2
+    wanted = exact(mha)
+    true = wanted.flatten(0, 1).std(dim=0).norm() / (made(QUERY)[0] - wanted).std(dim=(0, 1)).norm()
+    assert 0.4 < ratio / true < 2.5
+    assert "mostly noise" not in str(made.card)
 
 
 def test_options_that_do_not_exist_and_bounds_of_others_are_refused():

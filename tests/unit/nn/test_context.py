@@ -118,3 +118,103 @@ def test_records_are_encoded_each_alone():
     assert Context.of(several, [7, 7, 7, 8, 8, 8]).groups.tolist() == [0, 0, 0, 1, 1, 1]
     with pytest.raises(discreet.InvalidInput, match="at least one"):
         encode_alone(watched, [])
+
+
+class Averaging(torch.nn.Module):
+    """An encoder with all that training mode changes: chance, and statistics of the batch."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = torch.nn.Linear(3, 16)
+        self.dropout = torch.nn.Dropout(0.3)
+        self.norm = torch.nn.BatchNorm1d(16)
+
+    def forward(self, batch):
+        rows = self.linear(batch)
+        return self.norm(self.dropout(rows).transpose(1, 2)).transpose(1, 2)
+
+
+def hidden(encoder):
+    return lambda batch: encoder(batch) + 0
+
+
+@pytest.mark.parametrize("given", [lambda encoder: encoder, hidden], ids=["module", "function"])
+def test_records_are_encoded_as_in_evaluation_and_every_mode_is_what_it_was(given):
+    encoder, records = Averaging(), list(rows(6, 5, 3))
+    encoder.linear.eval()  # frozen by somebody
+    buffers = {name: each.clone() for name, each in encoder.named_buffers()}
+    whole = encode_alone(given(encoder), records)
+    rest = encode_alone(given(encoder), records[1:])
+    torch.testing.assert_close(whole.rows[5:], rest.rows, atol=0, rtol=0)
+    modes = {name: each.training for name, each in encoder.named_modules()}
+    assert modes == {"": True, "linear": False, "dropout": True, "norm": True}
+    for name, each in encoder.named_buffers():  # batch norm learned nothing from private rows
+        assert torch.equal(each, buffers[name])
+    torch.testing.assert_close(whole.rows[:5], encoder.eval()(records[0][None])[0], atol=0, rtol=0)
+
+
+def test_modes_are_what_they_were_after_a_failure():
+    encoder = Averaging()
+    with pytest.raises(RuntimeError):
+        encode_alone(encoder, [rows(5, 3), rows(5, 4)])
+    assert all(each.training for each in encoder.modules())
+
+
+def test_an_encoder_with_a_will_of_its_own_is_refused():
+    seen = []
+
+    def counting(batch):
+        seen.append(batch)
+        return batch + len(seen)
+
+    with pytest.raises(discreet.InvalidInput, match="the same rows each time"):
+        encode_alone(counting, rows(4, 3))
+    with pytest.raises(discreet.InvalidInput, match="the same rows each time"):
+        encode_alone(torch.nn.functional.dropout, rows(1, 64))
+
+
+def test_rows_are_kept_whatever_an_encoder_does_with_its_memory():
+    kept = torch.empty(1, 3)
+    found = encode_alone(kept.copy_, rows(4, 3))
+    assert torch.equal(found.rows, rows(4, 3))
+
+
+def test_a_compiled_encoder_has_no_code_for_some_records_only():
+    """The second length makes torch compile again, for any length: with other last bits."""
+
+    def encoded(records):
+        made = []
+
+        def backend(graph, _):
+            made.append(graph)
+            number = len(made)
+            return lambda *inputs: tuple(each + number for each in graph(*inputs))
+
+        torch.compiler.reset()
+        return encode_alone(torch.compile(encoder, backend=backend), records)
+
+    encoder = torch.nn.Linear(3, 4).requires_grad_(requires_grad=False)
+    records = [rows(count, 3) for count in (2, 3, 4)]
+    assert torch.equal(encoded(records).rows[2:], encoded(records[1:]).rows)
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        rows(3).double(),
+        torch.tensor([2**24 + 1, 2, 3]),
+        rows(4),
+        rows(2, 2, 3),
+        torch.tensor(1.0),
+        rows(3).to("meta"),
+        rows(3).numpy(),
+    ],
+    ids=["dtype", "integers", "width", "axes", "number", "device", "array"],
+)
+def test_rows_of_another_kind_are_refused(odd):
+    for made in ([rows(3), odd], [odd, rows(3)]):
+        encoder = iter([[made[0]], [made[1]], [made[0]]]).__next__
+        with pytest.raises(discreet.InvalidInput, match="one kind"):
+            encode_alone(lambda _, encoder=encoder: encoder(), rows(2, 3))

@@ -9,8 +9,9 @@ from discreet.integrations.diffusers.door import (
     attach,
     calibrate,
     encode_contexts,
+    layer_stderr,
     privatize,
     release,
 )
 
-__all__ = ["attach", "calibrate", "encode_contexts", "privatize", "release"]
+__all__ = ["attach", "calibrate", "encode_contexts", "layer_stderr", "privatize", "release"]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -13,15 +14,24 @@ from torch import nn
 from discreet import _validate
 from discreet._typing import Array
 from discreet._warn import warn
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.integrations.diffusers.places import Kind, Place, places_of
 from discreet.integrations.diffusers.processor import PrivateProcessor
 from discreet.memory import Memories, several
-from discreet.nn.alone import Encoded
+from discreet.nn.alone import Encoded, each_alone
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
-from discreet.nn.model import arrays_at, build_places, check_weights, heads_of, layer_at
+from discreet.nn.model import (
+    arrays_at,
+    build_places,
+    check_weights,
+    heads_of,
+    layer_at,
+    names_of,
+    warn_of_noise,
+    watched_stderr,
+)
 from discreet.noise import Entropy
 
 # Where a release says that batches are pairs.
@@ -58,7 +68,7 @@ def encode_contexts(
             raise InvalidInput("Expected embeddings to be tensors, as an encoder makes them.")
         return _projected(projection, each, kind).float().cpu()
 
-    found = Encoded.of(map(encoded, embeddings))
+    found = each_alone(encoded, embeddings, encoder=projection)
     if found is None:
         raise InvalidInput("Expected at least one embedding; give privatize an array of no rows.")
     return found
@@ -87,7 +97,8 @@ def privatize(
     (`model.private_contexts["text"].card`). A model with an IP-Adapter has two contexts; call this
     once for each, and `discreet.combine` says what both cost somebody who is in both. The promise
     is about rows that the model attends to: of raw texts and images it is true where each was
-    encoded alone.
+    encoded alone. Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be
+    mostly noise; the card has the prediction of each, `layer_stderr` what a call of the model has.
 
     Args:
         model: a `UNet2DConditionModel`, a PixArt transformer or their kin. Joint attention (SD3,
@@ -133,21 +144,22 @@ def privatize(
     )
     # In the file, too: a model that serves pairs serves them wherever it is put.
     kept = {**memories.arrays, _GUIDED: np.array(guided)}
-    _install(model, replace(memories, arrays=kept), kind)
+    made = replace(memories, arrays=kept)
+    _install(model, made, kind)
+    with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
+        warn_of_noise([made])
     return model
 
 
 def release(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TEXT) -> None:
     """Write one of a model's private contexts to a file; the model's own weights are not in it."""
-    kind = _validate.choice("on", on, Kind)
-    memories = getattr(model, "private_contexts", {}).get(kind)
-    if memories is None:
-        raise InvalidInput(f"Expected a model with a private {kind} context.")
-    memories.save(path)
+    _context_on(model, _validate.choice("on", on, Kind)).save(path)
 
 
 def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TEXT) -> ModelMixin:
     """Put the private context in a file that `release` wrote on a fresh model; in place.
+
+    Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be mostly noise.
 
     Args:
         model: with the weights that the release was made with.
@@ -157,8 +169,42 @@ def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TE
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
     _check_fresh(model, kind)
-    _install(model, several.load(path), kind)
+    memories = several.load(path)
+    _install(model, memories, kind)
+    warn_of_noise([memories])
     return model
+
+
+def layer_stderr(
+    model: ModelMixin,
+    *inputs: Any,  # noqa: ANN401 (the model's own)
+    on: str = Kind.TEXT,
+    **named: Any,  # noqa: ANN401
+) -> dict[str, torch.Tensor]:
+    """Return the standard errors of what private layers answer, in one call of the model.
+
+    Of each cross-attention module by itself, given what it is asked in this call, against exact
+    attention over the same rows: noise and kernel of all of its heads together; 1.96 of them hold
+    95% of the time, but for what bounds clip. What the rest of the model makes of such errors is
+    not in them. Post-processing, like an answer.
+
+    Args:
+        model: with a private context.
+        *inputs: what the model is called with.
+        on: "text", or "image": of which context.
+        **named: what the model is called with by name.
+
+    Returns:
+        Shape (private items of the batch, positions, width), by the layer's name.
+    """
+    _validate.instance("model", model, ModelMixin)
+    kind = _validate.choice("on", on, Kind)
+    called: Any = model
+    layers = {
+        name: called.get_submodule(name).get_processor().behind(called.get_submodule(name), kind)
+        for name in names_of(_context_on(model, kind))
+    }
+    return watched_stderr(layers, lambda: called(*inputs, **named))
 
 
 def calibrate(
@@ -210,6 +256,13 @@ def _layer(
     return layer_at(
         place.name, heads, given=bounds, from_weights=from_weights, largest_logit=largest_logit
     )
+
+
+def _context_on(model: ModelMixin, kind: Kind) -> Memories:
+    memories: Memories | None = getattr(model, "private_contexts", {}).get(kind)
+    if memories is None:
+        raise InvalidInput(f"Expected a model with a private {kind} context.")
+    return memories
 
 
 def _check_fresh(model: Any, kind: Kind) -> None:  # noqa: ANN401

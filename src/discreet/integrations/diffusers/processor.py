@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from discreet.errors import InvalidInput
 from discreet.integrations.diffusers.places import Kind
-from discreet.nn.reading import PrivateHeads
+from discreet.nn.reading import PrivateHeads, linear_weight
 
 
 class PrivateProcessor(nn.Module):
@@ -38,6 +38,12 @@ class PrivateProcessor(nn.Module):
     def put(self, kind: Kind, heads: PrivateHeads) -> None:
         """Answer for one of the contexts from now on."""
         setattr(self, kind.value, heads)
+
+    def behind(self, attn: Any, kind: Kind) -> tuple[PrivateHeads, torch.Tensor]:  # noqa: ANN401
+        """Return the heads of one of the contexts, and the weight that makes outputs of answers."""
+        heads: PrivateHeads = getattr(self, kind.value)
+        weight = linear_weight(attn.to_out[0], heads.width) / attn.rescale_output_factor
+        return heads, weight if kind is Kind.TEXT else weight * self.scale[0]
 
     def forward(
         self,

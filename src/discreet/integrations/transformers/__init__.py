@@ -6,6 +6,12 @@ release in place of the context).
 """
 
 from discreet.integrations.transformers.context import encode_passages
-from discreet.integrations.transformers.door import attach, calibrate, privatize, release
+from discreet.integrations.transformers.door import (
+    attach,
+    calibrate,
+    layer_stderr,
+    privatize,
+    release,
+)
 
-__all__ = ["attach", "calibrate", "encode_passages", "privatize", "release"]
+__all__ = ["attach", "calibrate", "encode_passages", "layer_stderr", "privatize", "release"]

@@ -7,7 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from discreet.errors import InvalidInput
-from discreet.nn.alone import Encoded
+from discreet.nn.alone import Encoded, each_alone
 
 
 def encode_passages(
@@ -17,7 +17,8 @@ def encode_passages(
 
     So that one passage is one private record: no row depends on another passage, not even in its
     last bit, as it would in a batch. (Fusion-in-Decoder encodes like this, too.) The encoder's
-    result for a passage must be the same each time: dropout is off, and one machine builds.
+    result for a passage must be the same each time: it runs as in evaluation, without dropout and
+    not compiled, whatever mode it is in, and one machine builds.
 
     Args:
         model: an encoder-decoder of transformers.
@@ -37,13 +38,8 @@ def encode_passages(
         rows: torch.Tensor = made.float().cpu()
         return rows
 
-    training = encoder.training
-    encoder.eval()
-    try:
-        passages = _alone(batches, model.config.pad_token_id)
-        found = Encoded.of(map(encoded, passages), progress=progress)
-    finally:
-        encoder.train(training)
+    passages = _alone(batches, model.config.pad_token_id)
+    found = each_alone(encoded, passages, encoder=encoder, progress=progress)
     if found is None:  # how many passages there are is private: none is a context, too
         width = int(model.config.hidden_size)
         return Encoded(torch.zeros((0, width)), torch.zeros((0,), dtype=torch.long))

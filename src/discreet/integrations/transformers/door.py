@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Unpack
 
 import torch
@@ -9,15 +10,15 @@ from transformers import PreTrainedModel
 
 from discreet import _validate
 from discreet._typing import Array
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.integrations.transformers.places import Place, places_of
-from discreet.integrations.transformers.serving import check_fresh, install
+from discreet.integrations.transformers.serving import check_fresh, install, private_layers
 from discreet.memory import several
 from discreet.nn.alone import Encoded
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
-from discreet.nn.model import build_places, layer_at
+from discreet.nn.model import build_places, layer_at, warn_of_noise, watched_stderr
 from discreet.noise import Entropy
 
 _OF_ROWS = (
@@ -55,6 +56,9 @@ def privatize(
     encodes together: only records that were encoded alone (`encode_passages`) are protected as raw
     input.
 
+    Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be mostly noise; the
+    card has the prediction of each, and `layer_stderr` what a call of the model has.
+
     Args:
         model: T5, BART, Whisper, Moonshine, Mllama and their kin.
         context: from `encode_passages`; or rows of an encoder's output, shape (n, D), or a batch
@@ -90,6 +94,8 @@ def privatize(
         **options,
     )
     install(model, memories)
+    with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
+        warn_of_noise([memories])
     return model
 
 
@@ -102,10 +108,39 @@ def release(model: PreTrainedModel, path: str | os.PathLike[str]) -> None:
 
 
 def attach(model: PreTrainedModel, path: str | os.PathLike[str]) -> PreTrainedModel:
-    """Put the private context in a file that `release` wrote on a fresh model; in place."""
+    """Put the private context in a file that `release` wrote on a fresh model; in place.
+
+    Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be mostly noise.
+    """
     _validate.instance("model", model, PreTrainedModel)
-    install(model, several.load(path))
+    memories = several.load(path)
+    install(model, memories)
+    warn_of_noise([memories])
     return model
+
+
+def layer_stderr(
+    model: PreTrainedModel,
+    *inputs: Any,  # noqa: ANN401 (the model's own)
+    **named: Any,  # noqa: ANN401
+) -> dict[str, torch.Tensor]:
+    """Return the standard errors of the outputs of private layers, in one call of the model.
+
+    Of each cross-attention module by itself, given what it is asked in this call, against exact
+    attention over the same rows: noise and kernel of all of its heads together; 1.96 of them hold
+    95% of the time, but for what bounds clip. What the rest of the model makes of such errors is
+    not in them. Post-processing, like an answer.
+
+    Args:
+        model: with a private context.
+        *inputs: what the model is called with.
+        **named: likewise, by name: `decoder_input_ids`.
+
+    Returns:
+        Shape (batch, positions, width), by the layer's name.
+    """
+    _validate.instance("model", model, PreTrainedModel)
+    return watched_stderr(private_layers(model), lambda: model(*inputs, **named))
 
 
 def calibrate(

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from discreet.errors import InvalidInput
+from discreet.nn.alone import in_evaluation
 from discreet.nn.heads import HeadMap, Heads
 
 # What the attribute with cross-attention is called: T5, BART and its kin, Mllama and ProphetNet.
@@ -112,14 +113,21 @@ def decoder_of(model: PreTrainedModel) -> nn.Module:
     return decoder
 
 
+def projections_of(module: nn.Module) -> tuple[str, str, str, str] | None:
+    """Return the names of what makes queries, keys, values and outputs; None if none is known."""
+    for names in _PROJECTIONS:
+        if all(isinstance(getattr(module, each, None), nn.Linear) for each in names):
+            return names
+    return None
+
+
 def places_of(model: PreTrainedModel) -> list[Place]:
     """Return all cross-attention modules of a model, in their order."""
     found = [
         (name, module, projections)
         for name, module in model.named_modules()
         if name.rpartition(".")[2] in _NAMES
-        for projections in _PROJECTIONS
-        if all(isinstance(getattr(module, each, None), nn.Linear) for each in projections)
+        if (projections := projections_of(module)) is not None
     ]
     if not found:
         raise InvalidInput(
@@ -161,7 +169,7 @@ class _Trial:
         weight = next(decoder.parameters())
         ids = torch.zeros((_BATCH, _TOKENS), dtype=torch.long, device=weight.device)
         context = torch.zeros((_BATCH, 1, width), dtype=weight.dtype, device=weight.device)
-        with _watching(decoder, modules, trial), torch.no_grad(), _in_evaluation(model):
+        with _watching(decoder, modules, trial), torch.no_grad(), in_evaluation(model):
             if model.config.is_encoder_decoder:
                 given = Nothing(last_hidden_state=context)
                 model(encoder_outputs=given, decoder_input_ids=ids, use_cache=False)
@@ -199,18 +207,6 @@ def _watching(decoder: nn.Module, modules: list[nn.Module], trial: _Trial) -> It
             handle.remove()
 
 
-@contextmanager
-def _in_evaluation(module: nn.Module) -> Iterator[None]:
-    """Switch dropout off for a while."""
-    training = [each for each in module.modules() if each.training]
-    module.eval()
-    try:
-        yield
-    finally:
-        for each in training:
-            each.training = True
-
-
 def is_norm(module: nn.Module) -> bool:
     """Return whether a module is a norm layer that bounds what comes out of it."""
     name = type(module).__name__.lower()
@@ -231,7 +227,7 @@ def _context_norm(model: PreTrainedModel) -> nn.Module | None:
     norms = [each for each in encoder.modules() if is_norm(each)]
     handles = [each.register_forward_hook(_noting(each, outputs)) for each in norms]
     try:
-        with torch.no_grad(), _in_evaluation(encoder):
+        with torch.no_grad(), in_evaluation(encoder):
             last = encoder(**_silence(model, weight))[0]
     except (AttributeError, RuntimeError, TypeError, ValueError):
         return None

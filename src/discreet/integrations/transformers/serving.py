@@ -12,10 +12,16 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from discreet._warn import warn
 from discreet.errors import InvalidInput
-from discreet.integrations.transformers.places import Nothing, Place, decoder_of, places_of
+from discreet.integrations.transformers.places import (
+    Nothing,
+    Place,
+    decoder_of,
+    places_of,
+    projections_of,
+)
 from discreet.memory import Memories
-from discreet.nn.model import arrays_at, check_weights, heads_of
-from discreet.nn.reading import PrivateHeads
+from discreet.nn.model import arrays_at, check_weights, heads_of, names_of
+from discreet.nn.reading import PrivateHeads, linear_weight
 
 _HEADS = "private_heads"
 _PREFIX = "discreet_"
@@ -54,6 +60,22 @@ def install(model: PreTrainedModel, memories: Memories) -> None:
     model.private_context = memories
     if set(heads) == set(places):
         _needs_no_encoder(model)
+
+
+def private_layers(model: PreTrainedModel) -> dict[str, tuple[PrivateHeads, torch.Tensor]]:
+    """Return the private heads of a model, and the weight behind them, by the layer's name."""
+    memories = getattr(model, "private_context", None)
+    if memories is None:
+        raise InvalidInput("Expected a model that `privatize` or `attach` gave a private context.")
+    found = {}
+    for name in names_of(memories):
+        module: Any = model.get_submodule(name)
+        heads: PrivateHeads = module.private_heads
+        names = projections_of(module)
+        if names is None:  # somebody has replaced them since
+            raise InvalidInput(f"Expected {name} to have the projections that it had.")
+        found[name] = (heads, linear_weight(getattr(module, names[3]), heads.width))
+    return found
 
 
 def _put(model: PreTrainedModel, place: Place, private: PrivateHeads) -> None:
