@@ -90,7 +90,7 @@ def test_a_release_that_is_paid_for_is_kept_where_warnings_are_errors(tmp_path):
 
 
 def test_without_a_public_number_the_noisy_sums_are_judged():
-    with pytest.warns(MostlyNoiseWarning, match="by the noisy sums"):
+    with pytest.warns(MostlyNoiseWarning, match="as the noisy sums count them"):
         discreet.build(KEYS, VALUES, **SPEND, scale=5.0, entropy=Seeded(1))
     with pytest.warns(MostlyNoiseWarning):
         discreet.build(KEYS[:0], VALUES[:0], **SPEND, scale=1.0, entropy=Seeded(1))
