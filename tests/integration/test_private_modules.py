@@ -49,7 +49,7 @@ def test_the_third_recipe_as_printed_has_a_margin_that_is_right_and_says_somethi
     assert size(margin) < spread / 2  # well below how far answers differ
     assert 2 / 3 < size(off) / size(margin / 1.96) < 3 / 2
     assert 0.91 < (off.abs() <= margin).double().mean() < 0.99
-    [clear] = names["private"].memories.signal_to_error.values()
+    [clear] = names["private"].memories.observed_signal_to_error.values()
     assert clear > 2
 
 

@@ -101,7 +101,7 @@ class Memories:
         return sum(each.nbytes for each in self.members)
 
     @cached_property
-    def signal_to_error(self) -> dict[str, float]:
+    def observed_signal_to_error(self) -> dict[str, float]:
         """How much answers of each layer differ from query to query, over their standard error.
 
         By the layer's name, "" if it has none. Below one, answers are mostly noise. As the noisy
@@ -225,7 +225,7 @@ def _card(several: Memories) -> Card:
     logits = [each.kernel.largest_logit for each in several]
     needed = [_number(each.card.to_dict()["rows_needed"]) for each in several]
     kernels = sorted({each.kernel.describe() for each in several})
-    noise = mostly_noise(several.signal_to_error.values())
+    noise = mostly_noise(several.observed_signal_to_error.values())
     facts: dict[str, object] = {
         **protection_facts(first),
         "memories": len(several),
@@ -253,7 +253,7 @@ def _card(several: Memories) -> Card:
         ("temperature", f"logits at most {_range(logits)}; longer keys and queries are clipped"),
         ("kernel", "; ".join(kernels)),
         matching_rows(max(needed)),
-        ("prediction", _prediction(several.signal_to_error)),
+        ("prediction", _prediction(several.observed_signal_to_error)),
         *([] if noise is None else [(MOSTLY_NOISE, noise)]),
         ("size", f"{len(several)} head(s), {several.nbytes:,} bytes"),
         ("entropy", first.source),
@@ -266,7 +266,7 @@ def mostly_noise(ratios: Iterable[float]) -> str | None:
     """Return the sentence of a `MostlyNoiseWarning`; None if outputs are clear of the noise.
 
     Args:
-        ratios: signal over standard error of each layer (`Memories.signal_to_error`).
+        ratios: signal over standard error of each layer (`Memories.observed_signal_to_error`).
     """
     all_of_them = list(ratios)
     noisy = [ratio for ratio in all_of_them if ratio < 1]

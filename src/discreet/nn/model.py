@@ -136,7 +136,7 @@ def warn_of_noise(releases: Iterable[Memories]) -> None:
     By what the releases themselves answer: post-processing.
     """
     given = list(releases)
-    text = mostly_noise(ratio for each in given for ratio in each.signal_to_error.values())
+    text = mostly_noise(ratio for each in given for ratio in each.observed_signal_to_error.values())
     if text is None:
         return
     logit = max(memory.kernel.largest_logit for each in given for memory in each)

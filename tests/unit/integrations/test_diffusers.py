@@ -311,8 +311,8 @@ def test_whoever_builds_or_attaches_is_told_once_which_layers_are_noise(tmp_path
         model = privatize(unet(), CONTEXT, **{**FAST, "entropy": Seeded(0)})
     assert len(told) == 1
     memories = model.private_contexts["text"]
-    assert list(memories.signal_to_error) == memories.notes["places"].split(", ")
-    for name, ratio in memories.signal_to_error.items():
+    assert list(memories.observed_signal_to_error) == memories.notes["places"].split(", ")
+    for name, ratio in memories.observed_signal_to_error.items():
         assert ratio < 1
         assert re.search(rf"{name}: [\d.e-]+, mostly noise", str(memories.card))
     release(model, tmp_path / "context.safetensors")

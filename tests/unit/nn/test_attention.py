@@ -348,7 +348,7 @@ def test_whoever_builds_or_attaches_is_told_once_that_outputs_are_noise(tmp_path
     assert len(told) == 1
     assert told[0].filename == __file__
     assert "mostly noise" in str(made.card)
-    assert made.memories.signal_to_error[""] < 1
+    assert made.memories.observed_signal_to_error[""] < 1
     with warnings.catch_warnings():
         warnings.simplefilter("error", discreet.MostlyNoiseWarning)
         again = from_multihead(mha, CONTEXT, bounds=bounds, entropy=Seeded(0), **SPEND)
@@ -371,7 +371,7 @@ def test_outputs_that_are_clear_of_the_noise_need_no_warning():
         made = from_multihead(
             mha, context, bounds=calibrate(mha, CONTEXT), entropy=Seeded(0), **SPEND
         )
-    [ratio] = made.memories.signal_to_error.values()
+    [ratio] = made.memories.observed_signal_to_error.values()
     assert ratio > 2
     wanted = exact(mha)
     true = wanted.flatten(0, 1).std(dim=0).norm() / (made(QUERY)[0] - wanted).std(dim=(0, 1)).norm()
