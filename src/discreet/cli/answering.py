@@ -150,7 +150,8 @@ def _print(answers: Answers, output: Path) -> None:
     number = "their number" if shape[-1] == 1 else f"one of their {shape[-1]} numbers"
     print_page(
         f"{answers.clear:,} of {count:,} answers are clear of the noise: {number} differs from the "
-        f"base rate by {answers.width:.3g} standard errors or more, as 1 in 20 does by chance"
+        f"base rate by more than {answers.width:.3g} standard errors (a ± is {WITHIN}). The noise "
+        "alone does that to 1 answer in 20."
     )
 
 

@@ -149,7 +149,7 @@ def add_spend(
     known = connection.execute("SELECT dataset FROM spends WHERE id = ?", (receipt.id,)).fetchone()
     if known is not None:
         raise InvalidInput(
-            f"Expected a release that is new to the ledger: {receipt.id} is counted already, for "
+            f"Expected a release that is new to the ledger: {receipt.id} is in it already, for "
             f"data set {known[0]!r}."
         )
     charge = Charge.of(receipt.mechanisms)

@@ -24,6 +24,8 @@ _COMMON = 0.6
 # offered.
 _LEAST_LOGIT, _MOST_EPSILON, _MOST_ROWS = 0.1, 10.0, 1e12
 
+_AGAIN = "Every build spends its epsilon."
+
 # Another scale is offered if it makes the signal so many times clearer.
 _WORTH = 1.25
 
@@ -242,18 +244,23 @@ def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
     counted = "" if released.rows_hint or released.rows else " (as the noisy sums count them)"
     evenly = " and spread evenly" if said.spread.sample is None else ""
     return (
-        f"Answers{which} are predicted to be mostly noise: from query to query they differ by "
-        f"{times(ratios[worst])} standard errors, at best. That assumes "
-        f"{said.assumed}{evenly}{counted}. {_what_would_help(said, released)}"
+        f"Answers{which} are predicted to be mostly noise: from query to query they would differ "
+        f"by {times(ratios[worst])} standard errors. That assumes {said.assumed}{evenly}{counted}; "
+        "where rows lie in groups it can be more, and differences of answers from the base rate "
+        f"show it. {_what_would_help(said, released)}"
     )
 
 
 def _what_would_help(said: Prediction, released: Released[Layout]) -> str:
     if found := remedies(said, released):
-        return f"Built again, by the same prediction, one of these would do: {'; '.join(found)}."
+        return (
+            f"Built again, at scale={said.kernel.scale:.3g} where no other is named, one of these "
+            f"would bring that to one standard error: {'; '.join(found)}. {_AGAIN}"
+        )
     scale, clear = said.clearest_scale
     if clear >= _WORTH * said.signal_to_error:
-        return f"Built again, scale={scale:g} would come nearest: {times(clear)} standard errors."
+        near = f"scale={scale:g} would come nearest: {times(clear)} standard errors"
+        return f"Built again, {near}. {_AGAIN}"
     return "No one change would do: it takes more rows, a larger epsilon and more features."
 
 

@@ -38,8 +38,7 @@ MEANINGS = {
         "that the builder gave, to choose settings by. It should not have been counted."
     ),
     "noise": (
-        "How large the random numbers are that were added to the sums. The noise is what protects; "
-        "everything else on this card follows from settings."
+        "How large the random numbers are that were added to the sums. The noise is what protects."
     ),
     "bounds": (
         "How long keys, queries and values may be. Longer ones were cut to this length before "

@@ -177,8 +177,8 @@ def _errors(memory: Memory, *, drawn: bool) -> str:
             _table(
                 epsilons,
                 "ε",
-                "Had ε been another, about, at the longest question. A file cannot be changed: "
-                "another ε is another release, and costs that ε as well.",
+                "About what it would be with another ε, for the longest question. A file cannot be "
+                "changed: another ε is another release, and costs that ε as well.",
             ),
         ]
     )
@@ -187,7 +187,8 @@ def _errors(memory: Memory, *, drawn: bool) -> str:
 def _about(memory: Memory) -> str:
     norm = memory.released.layout.value_norm
     return (
-        f"Values are at most {norm:g} long, so a ± of that size says nothing. The figures are the "
+        f"Values are at most {norm:g} long. A ± says nothing if it is as large as the differences "
+        "between answers, which are often far smaller than that. The figures are the "
         "memory's own: it was asked questions that point everywhere (or where the public rows do "
         "that it was built with), and the middle one of their ± is shown. Questions that many rows "
         "are like have less error. Every answer comes with a ± of its own."

@@ -27,6 +27,7 @@ from discreet.sklearn.targets import Labels, Targets
 _PRECISIONS = (np.float64, np.float32)
 
 _FILL = "Fill it with a public constant; an imputer that learns from rows gives them away."
+_LEAVE_OUT = "Leave such rows out."
 
 _NO_WEIGHTS = (
     "Expected no sample_weight: every row counts once, and the guarantee fixes how much one row "
@@ -138,8 +139,11 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             raise InvalidInput("Expected numbers within the range of float64.") from None
         except ValueError as error:
             said, *_ = str(error).splitlines()  # then, of NaN, it advises an imputer: that learns
-            fill = f" {_FILL}" if "contains NaN" in said else ""
-            raise InvalidInput(f"{said}{fill}") from None
+            if said == "Input X contains NaN.":
+                said = f"{said[:-1]} in {kinds.missing(X)}. {_FILL}"
+            elif said == "Input y contains NaN.":
+                said = f"{said} {_LEAVE_OUT}"
+            raise InvalidInput(said) from None
 
     def _columns_of(self, rows: Floats, leaks: list[Leak]) -> Columns | Embeddings:
         if self.norm is not None and self.bounds is not None:

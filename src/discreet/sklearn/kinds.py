@@ -17,7 +17,7 @@ from discreet.errors import InvalidInput
 from discreet.rounds.labels import of_one_kind
 
 _DATES = "Make a number of each date by itself, for instance the days since a fixed day."
-_TEXTS = "Make a number of each text by itself, for instance its place in a public list."
+_TEXTS = "Make numbers of each text by itself: a column of 0 and 1 for each value of a public list."
 _OTHERS = (
     "An argument must be numeric, so no date and no string: make of each value a number by itself."
 )
@@ -73,6 +73,16 @@ def check_labels(y: Array) -> Array:
     if labels.ndim != 1 and labels.shape[1:] != (1,):
         raise InvalidInput("y should be a 1d array of shape (n,): one label for each row.")
     return labels
+
+
+def missing(X: Array) -> str:
+    """Return the names of columns in which a number is missing."""
+    names = X.columns if _is_frame(X) else range(X.shape[1])
+    numbers = X.astype(np.float64) if hasattr(X, "astype") else X  # of pandas: what is NA, too
+    gone = np.isnan(np.asarray(numbers, dtype=np.float64)).any(axis=0)
+    found = [_quoted(name) for name, one in zip(names, gone, strict=True) if one]
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return f"column {', '.join(found[:3])}{more}"
 
 
 def _array(name: str, given: Array) -> Array:
@@ -145,4 +155,4 @@ def _refuse(what: str, found: str | None) -> None:
 
 def _quoted(name: object) -> str:
     """Return the name of a column, which is public, on one line."""
-    return repr(str(name))[:80]
+    return repr(str(name) if not isinstance(name, int) else name)[:80]

@@ -42,8 +42,8 @@ def warn_of(leaks: list[Leak]) -> None:
         return
     said = "; ".join(f"{leak.taken} (give {leak.remedy})" for leak in leaks)
     warn(
-        f"Taken from the private data, and not covered by the guarantee: {said}. They are part of "
-        "what is released. Choose them without looking at the data.",
+        f"Taken from the private data, and not covered by the guarantee: {said}. They become "
+        "part of the model. Choose them without looking at the data.",
         PrivacyLeakWarning,
     )
 

@@ -1,5 +1,6 @@
 """Public ranges of columns: what `bounds` and `target_bounds` mean."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +81,8 @@ class Ranges:
 
 def _two(name: str, pair: Array) -> tuple[Array, Array]:
     try:
+        if isinstance(pair, Mapping):  # whose keys would be taken
+            raise TypeError
         low, high = pair
     except (TypeError, ValueError):
         raise InvalidInput(

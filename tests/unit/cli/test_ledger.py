@@ -131,7 +131,7 @@ def test_files_that_were_made_without_it_are_counted(run):
     assert (spend.analyst, spend.places) == ("eve", ("memory.safetensors",))
     again = run("ledger", "spend", "budget.db", "clinic", "memory.safetensors")
     assert again.exit_code == 2
-    assert "counted already" in again.stderr
+    assert "in it already" in again.stderr
     build(run, "other.safetensors")
     beyond = run("ledger", "spend", "budget.db", "clinic", "other.safetensors")
     assert beyond.exit_code == 2

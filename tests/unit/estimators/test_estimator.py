@@ -5,6 +5,8 @@ import pickle
 import traceback
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 pytest.importorskip("sklearn")
@@ -204,6 +206,17 @@ def test_weights_are_refused_with_the_reason(case):
         make().fit(X, y, colour=1)
 
 
+def test_missing_numbers_are_told_by_the_name_of_their_column(case):
+    make, y = case
+    frame = pd.DataFrame({"age": X[:, 0], "income": X[:, 1], "height": X[:, 2]})
+    frame.loc[3, "income"] = np.nan
+    for table in (frame, frame.astype({"income": "Float64"}), pl.from_pandas(frame)):
+        with pytest.raises(InvalidInput, match=r"NaN in column 'income'\. Fill it with a public"):
+            make().fit(table, y)
+    with pytest.raises(InvalidInput, match=r"Input y contains NaN\. Leave such rows out"):
+        make().fit(X, np.where(np.arange(400) == 3, np.nan, y))
+
+
 def test_repeating_rows_is_not_advised_in_place_of_weights(case):
     make, y = case
     with pytest.raises(InvalidInput, match=r"Do not repeat rows.*groups=.*group_rows"):
@@ -260,7 +273,7 @@ def test_numbers_that_are_none_are_refused_and_no_value_is_quoted(case):
         with pytest.raises(ValueError, match="contains") as caught:
             make().fit(rows, y)
         assert "0.1234" not in str(caught.value)
-        assert ("public constant" in str(caught.value)) is bool(np.isnan(bad))
+        assert ("column 1. Fill it with a public" in str(caught.value)) is bool(np.isnan(bad))
         assert "imputer transformer" not in str(caught.value)
         with pytest.raises(ValueError, match="contains"):
             make().fit(X, y).predict(rows)

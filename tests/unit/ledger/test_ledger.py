@@ -149,7 +149,7 @@ def test_names(ledger):
 
 def test_a_release_counts_once(ledger):
     made = count(ledger, 0.5)
-    with pytest.raises(InvalidInput, match="counted already, for data set 'clinic'"):
+    with pytest.raises(InvalidInput, match="in it already, for data set 'clinic'"):
         ledger.spend("clinic", made, delta=DELTA)
 
 

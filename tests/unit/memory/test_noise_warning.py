@@ -128,8 +128,9 @@ def test_rows_with_much_in_common_are_judged_by_what_the_sums_show():
 
 def advised(text):
     """What a warning says would do, by name."""
-    found = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+\d)", text)}
-    if rows := re.search(r"([\d,]+) rows[;.]", text.partition("Built again")[2]):
+    named = text.partition("one standard error:")[2] or text.partition("Built again")[2]
+    found = {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]*\d)", named)}
+    if rows := re.search(r"([\d,]+) rows[;.]", named):
         found["rows"] = int(rows[1].replace(",", ""))
     return found
 
