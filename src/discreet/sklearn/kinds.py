@@ -79,7 +79,7 @@ def missing(X: Array) -> str:
     """Return the names of columns in which a number is missing."""
     names = X.columns if _is_frame(X) else range(X.shape[1])
     numbers = X.astype(np.float64) if hasattr(X, "astype") else X  # of pandas: what is NA, too
-    gone = np.isnan(np.asarray(numbers, dtype=np.float64)).any(axis=0)
+    gone = np.any(np.isnan(np.asarray(numbers, dtype=np.float64)), axis=0).tolist()
     found = [_quoted(name) for name, one in zip(names, gone, strict=True) if one]
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return f"column {', '.join(found[:3])}{more}"
