@@ -1,6 +1,7 @@
 """Which library an array belongs to, and whether it holds plain numbers."""
 
 import sys
+from collections.abc import Sequence
 
 import array_api_compat
 import array_api_compat.numpy
@@ -58,7 +59,10 @@ def plain_numbers(name: str, values: object) -> Array:
 def float64(array: Array) -> Floats:
     """Return a copy of plain numbers, in double precision, in numpy's own memory."""
     if is_torch(array):
-        array = array.detach().cpu().double().numpy()
+        try:
+            array = array.detach().cpu().double().numpy()
+        except Exception:  # noqa: BLE001 (sparse, quantised, nested, without data)
+            raise InvalidInput("Expected tensors to be dense, of real numbers.") from None
     with np.errstate(all="ignore"):  # what a conversion says about values is nobody's business
         return np.array(array, dtype=np.float64, order="C", copy=True)
 
@@ -76,8 +80,8 @@ def is_number(kind: type) -> bool:
 
 def has_mask(values: object) -> bool:
     """Whether some numbers are marked as missing: numpy drops the mask of rows in a list."""
-    if isinstance(values, list | tuple):
-        return any(has_mask(each) for each in values if isinstance(each, np.ndarray | list | tuple))
+    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+        return any(has_mask(each) for each in values if isinstance(each, np.ndarray | Sequence))
     return isinstance(values, np.ma.MaskedArray)
 
 

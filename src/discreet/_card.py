@@ -11,9 +11,9 @@ TAKEN = "taken from the data"
 class Card:
     """The public facts of one release, as (name, value) pairs in order.
 
-    Two releases whose private rows differ have the same card: what is on it follows from settings
-    alone. (The number of rows is on it only where it is public.) What was taken from the rows all
-    the same is named on it (`TAKEN`).
+    What is on it follows from settings and from the noisy sums: neither costs privacy. (The number
+    of rows is on it only where it is public.) What was taken from the rows all the same is named on
+    it (`TAKEN`).
     """
 
     facts: tuple[tuple[str, object], ...]

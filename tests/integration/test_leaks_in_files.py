@@ -112,6 +112,9 @@ def test_a_pickle_of_before_says_it_from_now_on(careless, tmp_path):
     )
     again = pickle.loads(pickle.dumps(fitted))
     assert again.release_.receipt.leaks == again.leaks_ == ("bounds", "classes")
+    again.leaks_ = ("rows_hint",)
+    both = pickle.loads(pickle.dumps(again)).release_.receipt.leaks
+    assert set(both) == {"bounds", "classes", "rows_hint"}
     assert LINE in again.card_.sentences
     again.release_.save(tmp_path / "old.safetensors")
     assert discreet.load(tmp_path / "old.safetensors").guarantee == again.guarantee_

@@ -10,6 +10,8 @@ import warnings
 from decimal import Decimal
 from fractions import Fraction
 
+import duckdb
+import narwhals
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -18,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
 import discreet
 from discreet import paper
@@ -326,6 +329,95 @@ def test_a_column_of_objects_has_one_type_or_is_refused(usual, odd):
                 list(Rows(source, keys="a", values="b"))
 
 
+class Subclass(pd.DataFrame):
+    """As geopandas has one."""
+
+
+class Wrapped:
+    """Something around a frame."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def __arrow_c_stream__(self, schema=None):
+        return self.frame.__arrow_c_stream__(schema)
+
+
+@pytest.mark.parametrize("wrap", [narwhals.from_native, Subclass, Wrapped])
+def test_columns_of_objects_are_found_in_whatever_holds_a_frame(wrap):
+    cells = pd.Series([np.float16(0.1)] * 4 + [1], dtype=object)
+    frame = pd.DataFrame({"a": cells, "b": 0.5})
+    with pytest.raises(DiscreetError):
+        list(Rows(wrap(frame), keys="a", values="b"))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.Categorical.from_codes([0] * 4 + [1], pd.Index([np.float16(0.1), 1], dtype=object)),
+        [np.array([np.float16(0.1)], dtype=object)] * 4 + [np.array([1], dtype=object)],
+        [{np.float16(0.1)}] * 4 + [{1}],
+        [{1: np.float16(0.1)}.values()] * 4 + [{1: 1}.values()],
+    ],
+    ids=["categories", "arrays of objects", "sets", "views"],
+)
+def test_types_are_found_in_whatever_a_cell_is(cells):
+    column = cells if isinstance(cells, pd.Categorical) else pd.Series(cells, dtype=object)
+    with pytest.raises(DiscreetError):
+        list(Rows(pd.DataFrame({"a": column, "b": 0.5}), keys="a", values="b"))
+
+
+def test_categories_of_one_type_are_taken():
+    frame = pd.DataFrame({"a": pd.Categorical([1, 2, 1]), "b": 0.5})
+    [(keys, _)] = Rows(frame, keys="a", values="b")
+    assert keys[:, 0].tolist() == [1, 2, 1]
+
+
+def test_types_that_are_guessed_from_rows_are_refused(tmp_path):
+    """One id that is no number makes texts of all, and 1 and 01 are two records then."""
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,g\n1,1,7\n1,1,07\n")
+    guessed = ds.dataset(path, format="csv")
+    for source in (
+        guessed,
+        guessed.filter(ds.field("b") > 0),
+        ds.UnionDataset(guessed.schema, [guessed]),
+    ):
+        with pytest.raises(DiscreetError, match="guessed from the rows"):
+            Rows(source, keys="a", values="b", groups="g")
+    said = csv.open_csv(path, convert_options=csv.ConvertOptions(column_types={"g": pa.string()}))
+    [(_, _, groups)] = Rows(said, keys="a", values="b", groups="g")
+    assert sorted(groups) == ["07", "7"]
+
+
+def test_ids_that_are_read_off_folders_are_texts(tmp_path):
+    for name in ("g=1", "g=01"):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"a": [0.1], "b": [0.5]}), tmp_path / name / "rows.parquet")
+    numbers = ds.dataset(tmp_path, partitioning="hive")
+    for source in (numbers, numbers.filter(ds.field("b") > 0)):
+        with pytest.raises(DiscreetError, match="names of folders"):
+            list(Rows(source, keys="a", values="b", groups="g"))
+        with pytest.raises(DiscreetError, match="names of folders"):
+            list(Rows(source, keys="a", labels="g"))
+        assert len(list(Rows(source, keys="a,g", values="b"))) == 1
+    texts = ds.partitioning(pa.schema([("g", pa.string())]), flavor="hive")
+    [(_, _, groups)] = Rows(
+        ds.dataset(tmp_path, partitioning=texts), keys="a", values="b", groups="g"
+    )
+    assert sorted(groups) == ["01", "1"]
+
+
+def test_databases_quote_no_row():
+    frame = pd.DataFrame({"a": ["0.5"] * 5 + ["HIV positive"], "b": 0.5})
+    relation = duckdb.sql("select cast(a as double) a, b from frame")
+    with pytest.raises(DiscreetError) as caught:
+        list(Rows(relation, keys="a", values="b"))
+    assert "HIV" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    assert len(frame) == 6
+
+
 def test_columns_that_are_not_asked_for_may_hold_anything():
     notes = pd.Series(["x", None, 3, 0.5], dtype=object)
     frame = pd.DataFrame({"a": 0.1, "b": 0.5, "note": notes})
@@ -345,5 +437,6 @@ def test_the_first_file_of_a_dataset_rounds_no_other(tmp_path, narrow):
     alone_ = sums(Rows(others, keys="a,b", values="b"))
     one_ = sums(Rows(first, keys="a,b", values="b"))
     np.testing.assert_array_equal(sums(Rows(whole, keys="a,b", values="b")), alone_ + one_)
-    with pytest.raises(DiscreetError, match="one type in all files"):
-        list(Rows(whole.filter(ds.field("b") > 0), keys="a,b", values="b"))
+    for filtered in (whole, ds.UnionDataset(whole.schema, [whole])):
+        with pytest.raises(DiscreetError, match="one type in all files"):
+            list(Rows(filtered.filter(ds.field("b") > 0), keys="a,b", values="b"))

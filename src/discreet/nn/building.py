@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any, TypedDict, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._arrays import float64, has_mask, plain_numbers
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.kernels import Fourier, Kernel
@@ -153,7 +153,9 @@ class Context:
         shape = first.shape[:-1]
         if second.shape[:-1] != shape:
             raise InvalidInput("Expected as many key rows as value rows, in the same order.")
-        keep = np.ones(shape, dtype=bool) if mask is None else _numpy(mask).astype(bool)
+        # One text among the numbers of a mask would make texts of all, and "0" is true.
+        given = np.ones(shape) if mask is None else plain_numbers("attention_mask", mask)
+        keep = float64(given).astype(bool)
         if keep.shape != shape:
             raise InvalidInput(
                 "Expected attention_mask to have the shape of the context, but for D."
@@ -290,16 +292,14 @@ def _flat(weight: Floats, bias: Floats) -> ExactLinear:
 
 
 def _rows(array: Array) -> Floats:
-    if isinstance(array, np.ma.MaskedArray):
+    if has_mask(array):
         raise InvalidInput("Expected context without a mask: leave rows out instead.")
     try:
-        rows = _numpy(array)
-    except (TypeError, ValueError, RuntimeError):  # whose message may tell how many rows there are
+        rows = float64(plain_numbers("context", array))
+    except InvalidInput:
         rows = np.empty(0)
-    if rows.dtype.kind not in "iuf" or rows.ndim < 2:
+    if rows.ndim < 2:
         raise InvalidInput("Expected context to be rows of real numbers, shape (n, D).") from None
-    with np.errstate(over="ignore"):
-        rows = rows.astype(np.float64)
     if not np.all(np.isfinite(rows)):
         raise InvalidInput("Expected context to have no NaN and no infinity.")
     return rows
@@ -310,11 +310,3 @@ def _codes(groups: Array, shape: tuple[int, ...]) -> Integers:
     if hasattr(groups, "shape") and len(groups.shape) > 1 and tuple(groups.shape) == shape:
         groups = groups.reshape(-1)
     return Records.of(groups, int(np.prod(shape))).of_row.reshape(shape)
-
-
-def _numpy(array: Array) -> NDArray[Any]:
-    """Return torch's numbers as numpy's: each is converted by itself."""
-    if hasattr(array, "detach"):
-        array = array.detach().cpu()
-        array = (array.double() if array.is_floating_point() else array).numpy()
-    return np.asarray(array)

@@ -72,9 +72,9 @@ MEANINGS = {
         "for one time in twenty."
     ),
     "prediction": (
-        "What answers will be like, from public numbers alone: how much they differ from "
-        "question to question, and how far they are from exact attention. Your rows may "
-        "differ; the ± of an answer is about the rows themselves."
+        "What answers will be like, guessed from settings, or from the noisy sums where it says "
+        "so: how much they differ from question to question, and how far they are from exact "
+        "attention. Your rows may differ; the ± of an answer is about the rows themselves."
     ),
     MOSTLY_NOISE: (
         "Answers differ less from question to question than they are off: most questions get the "

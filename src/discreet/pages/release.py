@@ -88,11 +88,22 @@ def _texts(release: Release, promise: Promise) -> dict[str, str]:
         "coin": rounded_up(promise.coin),
         "several": _SEVERAL.get(unit, _OF_A_RECORD),
         "source": receipt.source,
-        "but": f", but for what was taken from the rows ({leaks})" if leaks else "",
+        "but": (but := f", but for what was taken from the rows ({leaks})" if leaks else ""),
+        "learnt": (_HIDDEN if promise.coin < _WEAK else _HARDLY).format(but=but),
         "whose": _WHOSE.get(unit, "which rows are one record, and whose they are"),
     }
 
 
+# Of a promise that lets others be right about somebody so often, nobody can say that it hides.
+_WEAK = 0.75
+_HIDDEN = (
+    "What others learn from this file about people like you, they would have learnt almost as well "
+    "without you. What is true of you alone is hidden by the noise{but}."
+)
+_HARDLY = (
+    "This promise is weak: what is true of you alone may be learnt from this file{but}. The "
+    "figures below say how surely."
+)
 _GIVING = (
     "If that is so, the promise below holds for whoever gets it: then it can be given away, and "
     "asked any number of times."

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._arrays import float64
 from discreet._ids import digests_of
 from discreet._typing import Array
 from discreet.errors import InvalidInput
@@ -154,19 +155,12 @@ def _hash(key: bytes, *parts: bytes) -> bytes:
 
 
 def _taken(table: Table, index: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return copies of some rows, in the precision that they have."""
-    keys, values = (np.asarray(_numpy(each)[..., index, :]) for each in (table.keys, table.values))
-    return keys, values
+    """Return copies of some rows, in double precision whatever they had.
 
-
-def _numpy(array: Array) -> Array:
-    """Return what numpy can index: a torch tensor as an array of float64, all else as it is.
-
-    But truth values as float64: in a list, one number among them would make that of all.
+    Else one row in double precision would make all pieces of a shuffle longer.
     """
-    if hasattr(array, "detach"):
-        return array.detach().cpu().double().numpy()
-    return array.astype(np.float64) if array.dtype == bool else array
+    keys, values = (float64(each[..., index, :]) for each in (table.keys, table.values))
+    return keys, values
 
 
 def _joined(pieces: list[Piece]) -> Piece:

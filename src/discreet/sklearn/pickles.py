@@ -38,7 +38,8 @@ def _with(release: Readable, leaks: tuple[str, ...]) -> Readable:
     if isinstance(release, Memories):
         raise CorruptRelease("Expected the release of an estimator, got a model's context.")
     released = release.released
-    receipt = replace(released.receipt, leaks=leaks)
+    both = tuple(dict.fromkeys([*released.receipt.leaks, *leaks]))
+    receipt = replace(released.receipt, leaks=both)
     guarantee = replace(released.guarantee, scope=receipt.covering(receipt.scope))
     reader: type[Any] = type(release)
     stated: Readable = reader(replace(released, receipt=receipt, guarantee=guarantee))

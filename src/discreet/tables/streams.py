@@ -3,6 +3,7 @@
 import abc
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.tables.arrow import Arrow, chunk_of, forms_of
+from discreet.tables.arrow import Arrow, chunk_of, forms_of, is_text
 from discreet.tables.columns import Chunk, Columns, Forms, Part
-from discreet.tables.limits import UNREADABLE
+
+# What a cell of a column of objects holds that is no number, no text and no list of them.
+_OTHER = "another type"
 
 # Rows that become arrays at once, and that a dataset unpacks before the length of lists is known.
 _ROWS_AT_ONCE = 2**16
@@ -119,12 +122,29 @@ class _Dataset(_Readable):
         name: of the file.
         where: what messages call it.
         schema: of the dataset, for a file: other columns than its own may come with it.
+        folders: names of columns that are read off the names of folders.
     """
 
     given: Arrow
     name: str
     where: str
     schema: Arrow | None = None
+    folders: frozenset[str] = frozenset()
+
+    def forms(self, columns: Columns) -> Forms:
+        """Return what the columns hold, if the names of folders do not decide which type ids have.
+
+        They are whole numbers if all can be read so: one folder more, and 1 and 01 are two records.
+        """
+        schema = self.given.schema if self.schema is None else self.schema
+        exact = {columns.groups} | set(columns.values if columns.labels else ())
+        for name in sorted(self.folders & (exact - {None})):
+            if schema.names.count(name) == 1 and not is_text(schema.field(name).type):
+                raise InvalidInput(
+                    f"Expected {name}, which is read off the names of folders, to be texts: "
+                    f"partitioning=partitioning(schema([({name!r}, string())]), flavor='hive')."
+                )
+        return super().forms(columns)
 
     def count(self, columns: Columns) -> int | None:  # noqa: ARG002
         """Return the number of rows in the footer, if it has one. PRIVATE."""
@@ -199,17 +219,20 @@ def _dataset_parts(dataset: Arrow) -> list[Part]:
             fragments = list(dataset.get_fragments())
         except ValueError:  # filtered or projected, which files by themselves are not
             fragments = []
-            _check_types(dataset)
+            _check_types(dataset, dataset.schema)
+        folders = frozenset(_folders(dataset))
+        _check_formats(dataset)
     paths = [str(getattr(each, "path", "")) for each in fragments]
     files = [os.path.realpath(path) for path in paths if os.path.exists(path)]
     if len(set(files)) != len(files) or (all(paths) and len(set(paths)) != len(paths)):
         raise InvalidInput("Expected every file of the dataset once: rows would count twice.")
     if not all(paths) or not paths:
-        return [_Dataset(dataset, "dataset", "the dataset")]
+        return [_Dataset(dataset, "dataset", "the dataset", None, folders)]
     root = os.path.commonpath([os.path.dirname(path) for path in paths])
+    schemas = [_own_schema(each, dataset.schema) for each in fragments]
     return [
-        _Dataset(each, os.path.relpath(path, root), path, _own_schema(each, dataset.schema))
-        for each, path in zip(fragments, paths, strict=True)
+        _Dataset(each, os.path.relpath(path, root), path, schema, folders)
+        for each, path, schema in zip(fragments, paths, schemas, strict=True)
     ]
 
 
@@ -224,16 +247,46 @@ def _own_schema(fragment: Arrow, schema: Arrow) -> Arrow:
     return pa.schema(types)
 
 
-def _check_types(dataset: Arrow) -> None:
-    """Raise `InvalidInput` if a dataset that cannot be read by file rounds some of its files."""
+def _check_types(dataset: Arrow, schema: Arrow) -> None:
+    """Raise `InvalidInput` if a dataset that cannot be read by file rounds some of its files.
+
+    Args:
+        dataset: it, or one of those that it is the union of.
+        schema: the types that all are read in.
+    """
     from pyarrow import dataset as datasets
 
-    files = getattr(dataset, "files", ())
-    for path in files:
+    for child in getattr(dataset, "children", ()):
+        _check_types(child, schema)
+    for path in getattr(dataset, "files", ()):
         own = datasets.dataset(path, format=dataset.format, filesystem=dataset.filesystem).schema
         for field in own:
-            if dataset.schema.names.count(field.name) == 1:
-                _check_type(path, field, dataset.schema.field(field.name))
+            if schema.names.count(field.name) == 1:
+                _check_type(path, field, schema.field(field.name))
+
+
+def _check_formats(dataset: Arrow) -> None:
+    """Raise `InvalidInput` if files do not say which types they have: those are guessed from rows.
+
+    One id that is no number would make texts of all, and 1 and 01 would be two records.
+    """
+    for child in getattr(dataset, "children", ()):
+        _check_formats(child)
+    kind = getattr(getattr(dataset, "format", None), "default_extname", "parquet")
+    if kind in ("csv", "json"):
+        raise InvalidInput(
+            f"Expected files that say which types they have, such as Parquet: those of {kind} "
+            "files are guessed from the rows. pyarrow.csv.open_csv with column_types= is a stream "
+            "that says them."
+        )
+
+
+def _folders(dataset: Arrow) -> Iterator[str]:
+    """Yield the names of columns that are read off the names of folders."""
+    for child in getattr(dataset, "children", ()):
+        yield from _folders(child)
+    partitioning = getattr(dataset, "partitioning", None)
+    yield from () if partitioning is None else partitioning.schema.names
 
 
 def _check_type(path: str, own: Arrow, taken: Arrow) -> None:
@@ -281,13 +334,20 @@ def _stream(given: Arrow, names: list[str]) -> Iterator[Arrow]:
     """
     if isinstance(given, pa.Table) and all(given.schema.names.count(each) == 1 for each in names):
         given = given.select(names)
-    if type(given).__module__.split(".")[0] == "pandas":
+    if hasattr(given, "to_native"):  # narwhals, around a frame
+        given = given.to_native()
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(given, pandas.DataFrame):
         given = given[[name for name in given.columns if name in names]]
         _check_objects(given)
+        pandas = None
     if not hasattr(given, "__arrow_c_stream__"):
         yield pa.record_batch(given)
         return
     reader = pa.RecordBatchReader.from_stream(given)
+    library = type(given).__module__.split(".")[0]
+    if pandas is not None and library != "pyarrow" and b"pandas" in (reader.schema.metadata or {}):
+        raise InvalidInput("Expected a pandas frame itself, and it is inside something else.")
     some = False
     for batch in reader:
         some = True
@@ -302,12 +362,13 @@ def _check_objects(frame: Arrow) -> None:
     Arrow chooses one type for all, and one whole number makes it cut off what others have behind
     the point if they are float16. Python's own numbers it takes together without loss, or not.
     """
-    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
-        column = frame[name]
-        # Two columns of one name are refused elsewhere.
-        if isinstance(dtype, np.dtype) and dtype.kind == "O" and column.ndim == 1:
-            found: set[str] = set().union(*map(_types, column))
-            if len(found) > 1 and not found <= {"int", "float"}:
+    for place, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        cells = frame.iloc[:, place]
+        if hasattr(dtype, "categories"):
+            cells, dtype = dtype.categories, dtype.categories.dtype  # noqa: PLW2901
+        if isinstance(dtype, np.dtype) and dtype.kind == "O":
+            found: set[str] = set().union(*map(_types, cells))
+            if (len(found) > 1 and not found <= {"int", "float"}) or _OTHER in found:
                 raise InvalidInput(
                     f"Expected {str(name)!r} in the table to hold one type in every row, none "
                     "missing: of a column of objects one row would decide what becomes of all."
@@ -316,11 +377,12 @@ def _check_objects(frame: Arrow) -> None:
 
 def _types(cell: object) -> set[str]:
     """Return the types in a cell of a column of objects: of lists, those of their numbers."""
-    if isinstance(cell, np.ndarray):
+    if isinstance(cell, np.ndarray) and cell.dtype.kind != "O":
         return {f"array of {cell.dtype}"}
-    if isinstance(cell, list | tuple):
-        return {each.__name__ for each in set(map(type, cell))} or {"float"}
-    return {type(cell).__name__}
+    if isinstance(cell, list | tuple | np.ndarray):
+        return set().union(*map(_types, cell)) if len(cell) else {"float"}
+    plain = isinstance(cell, str | bytes | int | float | np.generic)
+    return {type(cell).__name__ if plain else _OTHER}
 
 
 def _chained(tables: Iterable[Arrow], names: list[str]) -> Iterator[Arrow]:
@@ -348,7 +410,7 @@ def _sentences(where: str) -> Iterator[None]:
         yield
     except DiscreetError:
         raise
-    except (pa.ArrowException, *UNREADABLE) as error:
+    except Exception as error:  # noqa: BLE001 (whatever a table is made by: databases, generators)
         raise InvalidInput(
             f"Expected {where} to be readable to the end, and there was a {type(error).__name__}."
         ) from None

@@ -61,6 +61,10 @@ def test_a_batch_has_its_records_in_its_own_shape():
         Context.of(batch, ids.T)
     with pytest.raises(discreet.InvalidInput, match="same order"):
         Context.of((batch, rows(3, 2, 4)))
+    for wrong in ([[1, 1, 0], [1, 0, "0"]], np.array([["1"] * 3] * 2), [[1, 1, 0], [1, 0, None]]):
+        # Of texts, "0" would be true.
+        with pytest.raises(discreet.InvalidInput, match="attention_mask"):
+            Context.of(batch, ids, mask=wrong)
     kept = Context.of(batch, ids, mask=np.array([[1, 1, 0], [1, 0, 0]]))
     assert kept.rows.shape == (3, 4)
     np.testing.assert_array_equal(kept.rows[2], batch[1, 0].double().numpy())

@@ -72,6 +72,16 @@ def test_a_file_whose_answers_are_mostly_noise_says_so_and_others_do_not(memory)
     assert "predicted to be mostly noise" in as_html(several, name="model", pictures=False)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.PrivacyLeakWarning")
+def test_a_weak_promise_is_called_weak():
+    rows = unit_rows(400, 3)
+    for epsilon, weak in ((1.0, False), (30.0, True)):
+        made = discreet.build(rows, rows, epsilon=epsilon, delta=1e-6, scale=1.0)
+        text = Reader(as_html(made, name="a", pictures=False)).text
+        assert ("This promise is weak" in text) is weak
+        assert ("hidden by the noise" in text) is not weak
+
+
 def test_a_replaced_record_is_spoken_of_as_one():
     rows, people = unit_rows(400, 3), np.arange(400) // 4
     made = discreet.build(

@@ -239,15 +239,26 @@ def test_parts_of_shards_that_were_divided_anew_do_not_meet():
         ONE.merge([gathered(ONE, PIECES, 2)[0], less])
 
 
-def test_precision_is_kept():
+def test_the_precision_of_one_row_changes_no_length():
+    keys, values = KEYS.astype(np.float32), VALUES.astype(np.float16)
+    lengths = set()
+    for last in (np.float16, np.float32, np.float64, np.int64):
+        chunks = [(keys, values, PEOPLE), (keys[:1].astype(last), values[:1], PEOPLE[:1])]
+        pieces = ONE.scatter(iter(chunks), shard="a", parts=4)
+        lengths.add(tuple(map(len, pieces)))
+    assert len(lengths) == 1
+
+
+def test_rows_travel_in_double_precision_and_are_the_same():
     keys, values = KEYS.astype(np.float32), VALUES.astype(np.float16)
     pieces = [ONE.scatter((keys, values), shard=name, parts=1, groups=PEOPLE)[0] for name in NAMES]
     secret, public = ONE.__getstate__()
     back, _ = exchange.gather(
         pieces, part=0, parts=1, expected=NAMES, digest=public.digest, key=secret.key
     )
-    assert (back[0].dtype, back[1].dtype) == (np.float32, np.float16)
+    assert (back[0].dtype, back[1].dtype) == (np.float64, np.float64)
     assert np.array_equal(back[0][:ROWS], keys)
+    assert np.array_equal(back[1][:ROWS], values)
 
 
 @pytest.mark.parametrize(
