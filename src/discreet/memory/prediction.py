@@ -242,7 +242,7 @@ def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
     if said is None:
         return f"Answers{which} are mostly noise: the noisy sums show no rows at all."
     counted = "" if released.rows_hint or released.rows else " (as the noisy sums count them)"
-    evenly = " and spread evenly" if said.spread.sample is None else ""
+    evenly = " and are spread evenly" if said.spread.sample is None else ""
     return (
         f"Answers{which} are predicted to be mostly noise: from query to query they would differ "
         f"by {times(ratios[worst])} standard errors. That assumes {said.assumed}{evenly}{counted}; "
