@@ -114,7 +114,7 @@ def serve(model: Model, epsilon: float, rows: int, entropy: Entropy | None = Non
 def conclusion(found: Sequence[Served]) -> str:
     """Return the table in a sentence."""
     first = found[0]
-    lost = first.exact_right - first.private_right
+    lost = round(first.exact_right, 3) - round(first.private_right, 3)  # as they are printed
     return (
         f"at ε = {first.epsilon:g} the model reads {first.private_right:.1%} of labels out of a "
         f"private context, {first.exact_right:.1%} out of the exact one and "
