@@ -7,6 +7,7 @@ themselves are, and are refused at every door.
 import json
 import os
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -86,6 +87,29 @@ def test_a_link_that_is_made_meanwhile_is_noticed_by_the_next_step(ledger, tmp_p
         held.draw()
     (tmp_path / "other.db").unlink()
     held.draw()
+
+
+def test_a_ledger_that_was_renamed_without_its_log_is_refused(ledger):
+    """Somebody is killed while others look: the last that was spent is in the log alone."""
+    looking = sqlite3.connect(ledger.path)  # whose log is not emptied as long as this is open
+    looking.execute("SELECT * FROM spends").fetchall()
+    build(ledger, 0.2)
+    log = pathlib.Path(f"{ledger.path}-wal")
+    kept = log.read_bytes()
+    looking.close()
+    assert kept
+    renamed = Ledger(ledger.path.with_name("renamed.db"))
+    os.rename(ledger.path, renamed.path)
+    log.write_bytes(kept)  # as the system leaves it if all of them are killed
+    for door in (lambda: build(renamed, 0.2), lambda: renamed.statement("clinic")):
+        with pytest.raises(LedgerError, match="log of a database that is gone"):
+            door()
+    os.rename(renamed.path, ledger.path)
+    [spend] = ledger.statement("clinic").spends
+    assert spend.counts
+    os.rename(ledger.path, renamed.path)
+    log.unlink(missing_ok=True)
+    assert renamed.statement("clinic").spends
 
 
 def test_a_directory_is_no_file_with_many_names(tmp_path):

@@ -186,6 +186,13 @@ class Store:
                 "keeps a log beside it. Mount the folder (docker run -v /folder:/ledger); nothing "
                 "was released."
             )
+        if (log := _log_without_a_file(self._file.parent)) is not None:
+            raise LedgerError(
+                f"{log} is the log of a database that is gone. If that was the ledger {self.path} "
+                "under another name, the last that was spent is in it: give the file its old name "
+                "back, and let no log be left before it is renamed. If not, move the log away; "
+                "nothing was released."
+            )
 
     @contextmanager
     def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
@@ -252,6 +259,19 @@ def _number_of_names(file: Path) -> int:
     except OSError:  # not there yet, or whoever opens it will say why
         return 0
     return found.st_nlink if stat.S_ISREG(found.st_mode) else 0
+
+
+def _log_without_a_file(folder: Path) -> str | None:
+    """Return a log of SQLite that has something in it, and no database beside it; None if none."""
+    try:
+        with os.scandir(folder) as found:
+            for each in found:
+                gone = each.name.endswith("-wal") and not os.path.exists(each.path[:-4])
+                if gone and each.stat().st_size:
+                    return each.path
+    except OSError:  # whoever opens the file will say why
+        pass
+    return None
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
