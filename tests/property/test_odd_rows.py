@@ -6,6 +6,7 @@ date in a finer unit, or one text, would otherwise rescale or round everybody's 
 """
 
 import datetime
+import enum
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -26,6 +27,7 @@ import discreet
 from discreet import paper
 from discreet.errors import DiscreetError
 from discreet.kernels import Taylor
+from discreet.rounds.labels import of_one_kind
 from discreet.shards import Job
 from discreet.sklearn import PrivateClassifier, PrivateRegressor
 from discreet.tables import Rows
@@ -351,6 +353,48 @@ def test_columns_of_objects_are_found_in_whatever_holds_a_frame(wrap):
         list(Rows(wrap(frame), keys="a", values="b"))
 
 
+def test_the_index_of_a_frame_is_a_column_like_others():
+    def read(index):
+        return Rows(pd.DataFrame({"b": [0.5] * 5}, index=index), keys="a", values="b")
+
+    mixed, alike = (
+        pd.Index([np.float16(0.5)] * 4 + [last], dtype=object, name="a")
+        for last in (1, np.float16(1))
+    )
+    # pandas makes float64 of both, without loss; Arrow would have cut off the fractions.
+    levels = pd.MultiIndex.from_arrays([mixed, range(5)], names=["a", "n"])
+    for index in (alike, mixed, levels):
+        [(keys, _)] = read(index)
+        assert keys[:, 0].tolist() == [0.5] * 4 + [1]
+    with pytest.raises(DiscreetError, match="one type"):
+        list(read(pd.Index([0.5] * 4 + ["0.5"], dtype=object, name="a")))
+
+
+def test_one_column_of_pandas_is_no_table():
+    series = pd.Series([{"a": np.float16(0.5), "b": 1.0}] * 4 + [{"a": 1, "b": 1.0}])
+    for source in (series, [series], narwhals.from_native(series, series_only=True)):
+        with pytest.raises(DiscreetError):
+            list(Rows(source, keys="a", values="b"))
+
+
+class Word(str, enum.Enum):  # noqa: UP042 (numpy writes its members' names)
+    """Texts that numpy would write as "Word.A", and cut off."""
+
+    SHORT = "a"
+    LONG = "abc"
+    LONGER = "abcde"
+
+
+@pytest.mark.parametrize("last", [Word.LONG, Word.LONGER])
+def test_members_of_an_enum_are_the_texts_that_they_are(last):
+    assert of_one_kind([Word.LONG] * 3 + [last]).tolist() == ["abc"] * 3 + [last.value]
+    given = [Word.LONG, Word.SHORT] * 3 + [last]
+    for door in (softmax, fitted):
+        made = door(given, list(Word))
+        plain = door([each.value for each in given], ["a", "abc", "abcde"])
+        np.testing.assert_array_equal(bits(made)[0], bits(plain)[0])
+
+
 @pytest.mark.parametrize(
     "cells",
     [
@@ -437,6 +481,9 @@ def test_the_first_file_of_a_dataset_rounds_no_other(tmp_path, narrow):
     alone_ = sums(Rows(others, keys="a,b", values="b"))
     one_ = sums(Rows(first, keys="a,b", values="b"))
     np.testing.assert_array_equal(sums(Rows(whole, keys="a,b", values="b")), alone_ + one_)
-    for filtered in (whole, ds.UnionDataset(whole.schema, [whole])):
+    above = ds.field("b") > 0
+    both = ds.UnionDataset(whole.schema, [whole])
+    beside = ds.dataset([ds.dataset(first), whole])  # one of them in memory: no files by themselves
+    for read_at_once in (whole.filter(above), both.filter(above), beside):
         with pytest.raises(DiscreetError, match="one type in all files"):
-            list(Rows(filtered.filter(ds.field("b") > 0), keys="a,b", values="b"))
+            list(Rows(read_at_once, keys="a,b", values="b"))

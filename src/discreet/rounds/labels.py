@@ -28,7 +28,7 @@ class Labels:
     @classmethod
     def of(cls, labels: Array, *, distinct: bool) -> Self:
         """Return the classes among some labels; `distinct` if each must be there once."""
-        given = np.asarray(labels)
+        given = np.asarray(_plain_texts(labels))
         if given.ndim != 1:
             raise InvalidInput("Expected classes to be a list of labels.")
         found = _sorted(given)[0]
@@ -67,6 +67,7 @@ def of_one_kind(labels: object) -> Array:
     all others are called: dates are refused, and so is a mixture. No label is in the message.
     """
     try:
+        labels = _plain_texts(labels)
         given = np.asarray(None if has_mask(labels) else labels)
         sound = given.dtype.kind in PLAIN or _are_alike(labels, given)
     except Exception:  # noqa: BLE001 (objects that may say anything)
@@ -77,6 +78,20 @@ def of_one_kind(labels: object) -> Array:
             "No dates, no mask, and none missing."
         ) from None
     return given
+
+
+def _plain_texts(labels: Any) -> Any:  # noqa: ANN401
+    """Return a list whose texts are Python's own: members of an Enum of texts as what they are.
+
+    numpy would write their names, cut off where the longest of their texts ends.
+    """
+    if isinstance(labels, list | tuple) and any(_is_subtype(type(each)) for each in labels):
+        return [str.__str__(each) if isinstance(each, str) else each for each in labels]
+    return labels
+
+
+def _is_subtype(kind: type) -> bool:
+    return issubclass(kind, str) and kind not in (str, np.str_)
 
 
 def _are_alike(labels: object, given: Array) -> bool:

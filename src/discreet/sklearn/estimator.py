@@ -1,6 +1,7 @@
 """What a private classifier and a private regressor have in common: a fit is one release."""
 
 import abc
+import re
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -143,7 +144,8 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
                 said = f"{said[:-1]} in {kinds.missing(X)}. {_FILL}"
             elif said == "Input y contains NaN.":
                 said = f"{said} {_LEAVE_OUT}"
-            raise InvalidInput(said) from None
+            # How many rows there are is nobody's business.
+            raise InvalidInput(re.sub(r"shape=\(\d+,", "shape=(,", said)) from None
 
     def _columns_of(self, rows: Floats, leaks: list[Leak]) -> Columns | Embeddings:
         if self.norm is not None and self.bounds is not None:

@@ -6,6 +6,7 @@ sums by far more than its sensitivity. So whatever is no number is refused befor
 Messages name columns and types, never a value, and not how many rows there are.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -60,6 +61,8 @@ def check_numbers(y: Array) -> Array:
         for name, found in _frame_kinds(y):
             _refuse(f"column {_quoted(name)} of y", found)
     targets = _array("y", y)
+    if targets.ndim == 0:
+        raise InvalidInput("Expected y of shape (n,) or (n, k): one target for each row.")
     if targets.dtype.kind != "O":
         _refuse("y", _odd_kind(targets.dtype))
         return targets
@@ -70,7 +73,7 @@ def check_numbers(y: Array) -> Array:
 def check_labels(y: Array) -> Array:
     """Return labels as an array (n,) of numbers, or of texts."""
     labels = of_one_kind(y)
-    if labels.ndim != 1 and labels.shape[1:] != (1,):
+    if labels.ndim == 0 or (labels.ndim != 1 and labels.shape[1:] != (1,)):
         raise InvalidInput("y should be a 1d array of shape (n,): one label for each row.")
     return labels
 
@@ -129,7 +132,7 @@ def _odd_kind(dtype: Any) -> str | None:  # noqa: ANN401
     else:
         plain = getattr(dtype, "kind", "O") in PLAIN
     kind = str(getattr(dtype, "kind", ""))
-    return None if plain else _WORDS.get(kind, str(dtype).partition("(")[0])
+    return None if plain else _WORDS.get(kind, re.split(r"[(\[]", str(dtype))[0])
 
 
 def _odd_type(objects: Iterable[object]) -> str | None:

@@ -102,7 +102,7 @@ class Forms:
         )
         for names, one, two in zip(named, mine, others, strict=True):
             if one is not None and two is not None and not one.fits(two):
-                if self.where == other.where:
+                if self.where == other.where and one.kind == two.kind:
                     raise InvalidInput(f"Expected lists of one length in {self.where}.")
                 raise InvalidInput(
                     f"Expected {','.join(names)} to be the same everywhere: {one} in {self.where}, "

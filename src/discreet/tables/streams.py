@@ -219,7 +219,6 @@ def _dataset_parts(dataset: Arrow) -> list[Part]:
             fragments = list(dataset.get_fragments())
         except ValueError:  # filtered or projected, which files by themselves are not
             fragments = []
-            _check_types(dataset, dataset.schema)
         folders = frozenset(_folders(dataset))
         _check_formats(dataset)
     paths = [str(getattr(each, "path", "")) for each in fragments]
@@ -227,6 +226,8 @@ def _dataset_parts(dataset: Arrow) -> list[Part]:
     if len(set(files)) != len(files) or (all(paths) and len(set(paths)) != len(paths)):
         raise InvalidInput("Expected every file of the dataset once: rows would count twice.")
     if not all(paths) or not paths:
+        with _sentences("the dataset"):
+            _check_types(dataset, dataset.schema)
         return [_Dataset(dataset, "dataset", "the dataset", None, folders)]
     root = os.path.commonpath([os.path.dirname(path) for path in paths])
     schemas = [_own_schema(each, dataset.schema) for each in fragments]
@@ -337,8 +338,10 @@ def _stream(given: Arrow, names: list[str]) -> Iterator[Arrow]:
     if hasattr(given, "to_native"):  # narwhals, around a frame
         given = given.to_native()
     pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(given, pandas.Series | pandas.Index):
+        raise InvalidInput("Expected a table, and it is one column of pandas, of any type.")
     if pandas is not None and isinstance(given, pandas.DataFrame):
-        given = given[[name for name in given.columns if name in names]]
+        given = _wanted(given, names)
         _check_objects(given)
         pandas = None
     if not hasattr(given, "__arrow_c_stream__"):
@@ -354,6 +357,13 @@ def _stream(given: Arrow, names: list[str]) -> Iterator[Arrow]:
         yield batch
     if not some:
         yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+
+
+def _wanted(frame: Arrow, names: list[str]) -> Arrow:
+    """Return these columns of a pandas frame, those of its index among them, and no index."""
+    levels = [name for name in frame.index.names if name in names and name not in frame.columns]
+    frame = frame.reset_index(level=levels) if levels else frame
+    return frame[[name for name in frame.columns if name in names]].reset_index(drop=True)
 
 
 def _check_objects(frame: Arrow) -> None:

@@ -262,6 +262,15 @@ def test_what_cannot_be_read_is_refused_without_a_word_of_it(case, secret):
     assert str(secret) not in str(caught.value)
     with pytest.raises(InvalidInput, match="as many targets"):
         make().fit(X, y[:-1])
+    with pytest.raises(InvalidInput) as caught:
+        make().fit(X[:, :0], y)
+    assert "400" not in str(caught.value)
+    sparse = pd.DataFrame({"a": pd.arrays.SparseArray(["x"] * 400, fill_value="Alice")})
+    with pytest.raises(InvalidInput, match="column 'a' of X") as caught:
+        make().fit(sparse, y)
+    assert "Alice" not in str(caught.value)
+    with pytest.raises(InvalidInput):
+        make().fit(X, np.array(1.0))
 
 
 def test_numbers_that_are_none_are_refused_and_no_value_is_quoted(case):
