@@ -1,5 +1,6 @@
 """What the demo finds out about memories of digits. The digits are public; else, NOT PRIVATE."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
@@ -11,6 +12,7 @@ from discreet.demo import attack, digits, rivals
 from discreet.demo.attack import Attacked
 from discreet.demo.digits import Mean, Split
 from discreet.demo.rivals import Ceilings
+from discreet.errors import MostlyNoiseWarning
 from discreet.memory import Card, Comparison, Memory, compare
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -163,7 +165,10 @@ def find(
         advance: told of every step that is done, for a progress bar; there are `steps(epsilons)`.
     """
     # Matrices are small here: BLAS threads would wait for each other longer than they work.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with threadpool_limits(limits=1, user_api="blas"), warnings.catch_warnings():
+        # Small ε are part of the story. What answers are like is measured, which goes before what
+        # is predicted.
+        warnings.simplefilter("ignore", MostlyNoiseWarning)
         return _find(
             digits.splits(splits), epsilons, 20 * splits if trials is None else trials, advance
         )

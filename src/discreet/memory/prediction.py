@@ -245,7 +245,8 @@ def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
     evenly = " and are spread evenly" if said.spread.sample is None else ""
     return (
         f"Answers{which} are predicted to be mostly noise: from query to query they would differ "
-        f"by {times(ratios[worst])} standard errors. That assumes {said.assumed}{evenly}{counted}; "
+        f"by {times(min(ratios[worst], 0.99))} standard errors. That assumes "
+        f"{said.assumed}{evenly}{counted}; "
         "where rows lie in groups it can be more, and differences of answers from the base rate "
         f"show it. {_what_would_help(said, released)}"
     )
