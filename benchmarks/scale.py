@@ -314,8 +314,8 @@ class Model:
         rest = files * state * (2 * self.sealed + 2 / NETWORK)
         if by_record:
             rest += rows * features * self.bounded
-        if by_record and workers > 1:  # rows as they are stored (float32), there and back
-            rest += rows * 4 * (key_dim + value_dim) * (self.exchanged + 2 / NETWORK)
+        if by_record and workers > 1:  # rows in double precision, there and back
+            rest += rows * 8 * (key_dim + value_dim) * (self.exchanged + 2 / NETWORK)
         elif by_record:  # files are read once for every 256 MB of rows
             numbers = rows * (key_dim + value_dim)
             rest += (math.ceil(8 * numbers / 2**28) - 1) * numbers * self.read
@@ -403,7 +403,7 @@ def _exchange_seconds(count: int) -> float:
                 key=secret.key,
             )
 
-    return seconds_of(there_and_back) / sum(each.nbytes for each in rows)
+    return seconds_of(there_and_back) / sum(8 * each.size for each in rows)
 
 
 def _bounding_seconds(count: int) -> float:
@@ -522,7 +522,7 @@ def _line(model: Model, rows: float, features: int, value_dim: int, workers: int
         _duration(model.total(rows, workers=workers, by_record=True, **shape)),
         f"{max(alone / 3600 * PRICE, 0.01):,.2f}",
         _bytes(sent),
-        _bytes(rows * 4 * (WIDTH + value_dim)),
+        _bytes(rows * 8 * (WIDTH + value_dim)),
     ]
 
 
