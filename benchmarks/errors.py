@@ -53,7 +53,7 @@ from errors_pictures import draw_epsilon, draw_intervals
 from sharing import ROOT, table, tell
 
 from discreet.bench.paper_pictures import save
-from discreet.memory.reader import WITHIN
+from discreet.readers.attention.reader import WITHIN
 
 PAGE = ROOT / "docs" / "errors.md"
 COVERAGE, AGAINST_EPSILON = "errors-coverage.png", "errors-epsilon.png"

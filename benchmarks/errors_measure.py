@@ -14,8 +14,9 @@ from sharing import example, tell
 
 import discreet
 from discreet.kernels import Fourier, Kernel, Landmarks, Minimax
-from discreet.memory import Plan, oracle
-from discreet.memory.reader import WITHIN
+from discreet.readers.attention import comparison as oracle
+from discreet.readers.attention.planning import Plan
+from discreet.readers.attention.reader import WITHIN
 from discreet.testing import Seeded, Silent
 
 DELTA = 1e-6

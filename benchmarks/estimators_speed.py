@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import discreet
-from discreet.regression import Waves
+from discreet.features.fourier import Waves
 
 DIM, FREQUENCIES, OUTPUTS = 64, 256, 10
 CHUNK = 20_000

@@ -43,6 +43,7 @@ from sharing import ROOT, table, tell
 import discreet
 from discreet.noise import RoundedGaussian, SystemEntropy
 from discreet.shards import Job, exchange
+from discreet.sums.settings import Settings
 from discreet.tables import Rows
 from discreet.testing import Silent
 
@@ -559,7 +560,7 @@ def limits_table() -> list[str]:
     return ["### Where numbers end", *table(head, body)]
 
 
-def _settled(rows: int) -> discreet.memory.Settings:
+def _settled(rows: int) -> Settings:
     return Job(key_dim=WIDTH, value_dim=1, **options(rows)).settings
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from scipy.stats import binomtest
 
 import discreet
-from discreet.memory import oracle
 from discreet.noise import Entropy
+from discreet.readers.attention import comparison as oracle
 from discreet.testing import Silent
 
 ROWS, DIM, BITS, SCALE, DELTA = 1_000, 4, 4, 3.0, 1e-6

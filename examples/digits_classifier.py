@@ -19,8 +19,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import discreet
-from discreet.memory import oracle
 from discreet.noise import Entropy
+from discreet.readers.attention import comparison as oracle
 
 DELTA = 1e-5
 ROWS_HINT = 1350  # three quarters of the data set, whose size is public

@@ -13,8 +13,8 @@ from itertools import cycle
 import numpy as np
 
 import discreet
-from discreet.memory import oracle
 from discreet.noise import Entropy
+from discreet.readers.attention import comparison as oracle
 
 DELTA, DIM = 1e-6, 4
 # A kernel that is as good as exact, so that there is no error but the noise.

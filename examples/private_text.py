@@ -25,8 +25,8 @@ import numpy as np
 from review_embeddings import embedded_reviews
 
 import discreet
-from discreet.memory import oracle
 from discreet.noise import Entropy
+from discreet.readers.attention import comparison as oracle
 
 DELTA, SHARP = 1e-6, 15.0
 # Private reviews, reviews to judge, public sentences, and tokens that are read of each.

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import discreet
-from discreet.memory import oracle
 from discreet.noise import Entropy
+from discreet.readers.attention import comparison as oracle
 
 EPSILON, DELTA = 1.0, 1e-6
 

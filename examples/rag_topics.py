@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import discreet
-from discreet.memory import oracle
 from discreet.noise import Entropy
+from discreet.readers.attention import comparison as oracle
 
 DELTA, DIM = 1e-6, 12
 SOLUTIONS = ("restart it", "new battery", "reset password", "reinstall", "refund", "call back")

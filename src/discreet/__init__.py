@@ -26,17 +26,19 @@ if TYPE_CHECKING:
         accounting,
         kernels,
         ledger,
-        memory,
         noise,
         paper,
-        regression,
-        rounds,
         testing,
     )
-    from discreet.loading import load
-    from discreet.memory import Builder, Memory, build, build_many, combine, plan
-    from discreet.regression import LeastSquares, LeastSquaresBuilder, least_squares
-    from discreet.rounds import SoftmaxRegression, softmax_regression
+    from discreet.accounting import combine
+    from discreet.readers.attention.building import Builder, build, build_many
+    from discreet.readers.attention.memory import Memory
+    from discreet.readers.attention.planning import plan
+    from discreet.readers.least_squares.answers import LeastSquares
+    from discreet.readers.least_squares.building import LeastSquaresBuilder, least_squares
+    from discreet.readers.loading import load
+    from discreet.readers.softmax.answers import SoftmaxRegression
+    from discreet.readers.softmax.building import softmax_regression
 
 __all__ = [
     "BudgetExceeded",
@@ -65,12 +67,9 @@ __all__ = [
     "least_squares",
     "ledger",
     "load",
-    "memory",
     "noise",
     "paper",
     "plan",
-    "regression",
-    "rounds",
     "softmax_regression",
     "testing",
 ]
@@ -79,18 +78,18 @@ _ROOMS = (
     "accounting",
     "kernels",
     "ledger",
-    "memory",
     "noise",
     "paper",
-    "regression",
-    "rounds",
     "testing",
 )
 _FROM = {
-    **dict.fromkeys(("Builder", "Memory", "build", "build_many", "combine", "plan"), "memory"),
-    **dict.fromkeys(("LeastSquares", "LeastSquaresBuilder", "least_squares"), "regression"),
-    **dict.fromkeys(("SoftmaxRegression", "softmax_regression"), "rounds"),
-    "load": "loading",
+    **dict.fromkeys(("Builder", "Memory", "build", "build_many", "plan"), "readers.attention"),
+    "combine": "accounting",
+    **dict.fromkeys(
+        ("LeastSquares", "LeastSquaresBuilder", "least_squares"), "readers.least_squares"
+    ),
+    **dict.fromkeys(("SoftmaxRegression", "softmax_regression"), "readers.softmax"),
+    "load": "readers.loading",
 }
 
 

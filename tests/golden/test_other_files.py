@@ -15,10 +15,13 @@ from data import unit_rows
 import discreet
 from discreet import NotPrivateWarning
 from discreet.kernels import Fourier
-from discreet.memory import Memories, Options, Partial, Shape, settle
-from discreet.memory.rows import Table
-from discreet.memory.settings import Unit
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.options import Options
 from discreet.sklearn import PrivateClassifier, PrivateRegressor
+from discreet.sums.partial import Partial
+from discreet.sums.settings import Shape, Unit
+from discreet.sums.source import Table
 from discreet.testing import Seeded
 
 FILES = pathlib.Path(__file__).parent / "files"

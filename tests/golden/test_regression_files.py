@@ -13,7 +13,10 @@ from maps import public_rows
 
 import discreet
 from discreet import NotPrivateWarning
-from discreet.regression import Linear, LinesAndWaves, NearLandmarks, Rays, Waves
+from discreet.features.concatenation import LinesAndWaves
+from discreet.features.fourier import Waves
+from discreet.features.landmarks import NearLandmarks
+from discreet.features.linear import Linear, Rays
 from discreet.testing import Seeded
 
 FILES = pathlib.Path(__file__).parent / "files"

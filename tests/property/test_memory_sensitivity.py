@@ -11,8 +11,12 @@ from hypothesis.extra import numpy as hnp
 from kernel_contract import landmarks, wild_landmarks
 
 from discreet.kernels import Fourier, Minimax, Taylor
-from discreet.memory import Layout, Partial, Settings, Table, Unit, records
 from discreet.privacy import Neighbours, Privacy
+from discreet.readers.attention.mechanism import Layout
+from discreet.sums import records
+from discreet.sums.partial import Partial
+from discreet.sums.settings import Settings, Unit
+from discreet.sums.source import Table
 
 BOUNDS = {"scale": 1.5, "key_norm": 2.0, "query_norm": 0.5}
 UNIT = {"scale": 1.0, "key_norm": 1.0, "query_norm": 1.0}

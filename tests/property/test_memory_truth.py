@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.kernels import Minimax, Taylor
-from discreet.memory import oracle
-from discreet.memory.reader import Reader
+from discreet.readers.attention import comparison as oracle
+from discreet.readers.attention.reader import Reader
 from discreet.testing import Silent
 
 

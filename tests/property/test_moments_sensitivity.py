@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps
 
-from discreet.memory import Partial, Settings, Table, Unit, records
 from discreet.privacy import Neighbours, Privacy
-from discreet.regression import Moments
+from discreet.readers.least_squares.mechanism import Moments
+from discreet.sums import records
+from discreet.sums.partial import Partial
+from discreet.sums.settings import Settings, Unit
+from discreet.sums.source import Table
 
 MAPS = maps(2, 2.0)
 NUMBERS = st.one_of(

@@ -15,9 +15,9 @@ from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps
 from rounds import exact_sums, judged_sums, round_of, rounds_of, settings_of
 
-from discreet.memory import Unit
 from discreet.privacy import Neighbours
-from discreet.rounds.settings import judgement
+from discreet.readers.softmax.settings import judgement
+from discreet.sums.settings import Unit
 
 MAPS = maps(2, 2.0)
 LONG = np.array([2.0, 0.0])

@@ -7,8 +7,8 @@ from attention import multihead, rows
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 
 import discreet
-from discreet.memory import oracle
 from discreet.nn import PrivateCrossAttention, calibrate, from_multihead
+from discreet.readers.attention import comparison as oracle
 from discreet.testing import Seeded, Silent
 
 BUILDS, ROWS, QUERIES, WIDTH = 8, 3_000, 60, 16

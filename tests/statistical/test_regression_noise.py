@@ -8,8 +8,10 @@ from data import unit_rows
 from scipy import stats
 
 import discreet
-from discreet.memory.settings import part_sigmas
-from discreet.regression import Linear, LinesAndWaves, Rays, Waves
+from discreet.features.concatenation import LinesAndWaves
+from discreet.features.fourier import Waves
+from discreet.features.linear import Linear, Rays
+from discreet.sums.settings import part_sigmas
 from discreet.testing import Seeded, Silent
 
 # Each test is run at this level; seeds are fixed, so it fails always or never.

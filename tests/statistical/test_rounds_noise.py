@@ -10,13 +10,14 @@ from scipy import stats
 
 import discreet
 from discreet.accounting import gaussian_sigma
-from discreet.memory import Unit
+from discreet.features.linear import Linear
 from discreet.noise import RoundedGaussian
-from discreet.regression import Linear
-from discreet.rounds import SoftmaxOptions, settle, training
-from discreet.rounds.judging import Judgement, factor
-from discreet.rounds.layout import Weights
-from discreet.rounds.settings import first_round, judgement, later_round
+from discreet.readers.softmax import training
+from discreet.readers.softmax.calibration import Judgement, factor
+from discreet.readers.softmax.layout import Weights
+from discreet.readers.softmax.options import SoftmaxOptions
+from discreet.readers.softmax.settings import first_round, judgement, later_round, settle
+from discreet.sums.settings import Unit
 from discreet.testing import Seeded
 
 # Each test is run at this level; seeds are fixed, so it fails always or never.

@@ -6,7 +6,7 @@ from data import unit_rows
 
 import discreet
 from discreet.kernels import Fourier, Landmarks, Minimax
-from discreet.memory import oracle
+from discreet.readers.attention import comparison as oracle
 from discreet.testing import Seeded
 
 BUILDS, QUERIES = 8, 200

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._arrays import namespace
+from discreet.features.kernel import Evidence
 from discreet.kernels import FEATURE_RADIUS, Kernel
-from discreet.kernels.base import Evidence
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import discreet
-from discreet.kernels import FEATURE_RADIUS, Landmarks, registry
+from discreet.features import kernel_registry as registry
+from discreet.features.base import FEATURE_RADIUS
+from discreet.features.landmarks import Landmarks
 
 
 def sized_keys(kernel, count=200, seed=0):

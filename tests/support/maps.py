@@ -3,7 +3,11 @@
 import numpy as np
 from data import unit_rows
 
-from discreet.regression import Linear, LinesAndWaves, NearLandmarks, Rays, Waves, registry
+from discreet.features import registry
+from discreet.features.concatenation import LinesAndWaves
+from discreet.features.fourier import Waves
+from discreet.features.landmarks import NearLandmarks
+from discreet.features.linear import Linear, Rays
 
 
 def public_rows(dim, norm=1.0):

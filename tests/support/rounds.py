@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.memory import Settings, Table, Unit
-from discreet.memory.adder import Adder
 from discreet.privacy import Neighbours, Privacy
-from discreet.rounds import Rounds
-from discreet.rounds.judging import Judged
-from discreet.rounds.layout import Weights
-from discreet.rounds.settings import first_round, judgement, later_round
+from discreet.readers.softmax.calibration import Judged
+from discreet.readers.softmax.layout import Rounds, Weights
+from discreet.readers.softmax.settings import first_round, judgement, later_round
+from discreet.sums.accumulate import Adder
+from discreet.sums.settings import Settings, Unit
+from discreet.sums.source import Table
 
 CLIP, ROUNDS, MOMENTS, JUDGING = 0.3, 16, 0.03, 0.03
 

@@ -17,7 +17,7 @@ from discreet.bench.paper_methods import LARGEST, PAPER, TIGHT, direct_change, i
 from discreet.bench.paper_noise import Design
 from discreet.bench.paper_setup import normals, sigma
 from discreet.bench.paper_task import Setting, Task, task_of
-from discreet.kernels import Taylor
+from discreet.features.taylor import Taylor
 from discreet.paper.structure import Budget
 
 _DRAWS = 200

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.bench.paper_words import claim, number, paragraph
-from discreet.memory import Plan, plan
 from discreet.paper.forest import levels_for
 from discreet.paper.needs import Needs, attention_needs
 from discreet.paper.node import Noise, node_noise
 from discreet.pictures import noise_by_level, save
+from discreet.readers.attention.planning import Plan, plan
 
 # As many rows, of as many numbers and classes, as the demo's digits have.
 _ROWS, _KEY_DIM, _VALUE_DIM = 1350, 64, 10

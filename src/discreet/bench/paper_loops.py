@@ -5,7 +5,7 @@ The yardstick for `discreet.paper`, which must give the same numbers without noi
 
 import math
 
-from discreet.kernels import Taylor
+from discreet.features.taylor import Taylor
 
 
 class Tree:

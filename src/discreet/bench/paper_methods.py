@@ -19,7 +19,7 @@ from discreet import paper
 from discreet._typing import Floats
 from discreet.bench.paper_setup import normals, sigma
 from discreet.bench.paper_task import Setting, Task
-from discreet.kernels import Taylor
+from discreet.features.taylor import Taylor
 from discreet.noise import Entropy
 from discreet.testing import Seeded
 

@@ -14,7 +14,7 @@ from scipy import integrate, special, stats
 
 from discreet import accounting
 from discreet._typing import Floats
-from discreet.kernels import Taylor
+from discreet.features.taylor import Taylor
 from discreet.paper import tails
 from discreet.paper.box import Box
 from discreet.paper.logits import Logits

@@ -84,7 +84,7 @@ def plan(
     """
     from discreet.cli.commands import public_rows
     from discreet.cli.plans import show_plan
-    from discreet.memory import plan as make
+    from discreet.readers.attention.planning import plan as make
 
     make_plan = functools.partial(
         make,
@@ -283,7 +283,7 @@ def plan_fit(
     """
     from discreet.cli.classifying import parse_count_or_classes, show_fit_plan
     from discreet.cli.commands import public_rows
-    from discreet.rounds import plan as make
+    from discreet.readers.softmax.planning import plan as make
 
     made = make(
         rows=rows,

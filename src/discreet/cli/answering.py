@@ -12,8 +12,8 @@ from discreet.cli.aligned import aligned
 from discreet.cli.commands import check_output, opened, output_file, print_json, print_page
 from discreet.cli.shell import already_written
 from discreet.errors import InvalidInput
-from discreet.memory import Memory
-from discreet.memory.reader import WITHIN
+from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.reader import WITHIN
 from discreet.tables import read_array
 
 # So many answers are shown; the file has all.

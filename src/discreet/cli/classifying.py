@@ -19,8 +19,10 @@ from discreet.cli.delivery import Delivery
 from discreet.cli.inputs import table
 from discreet.cli.shell import already_written
 from discreet.errors import InvalidInput
-from discreet.loading import to_bytes
-from discreet.rounds import ClassifierPlan, SoftmaxRegression, softmax_regression
+from discreet.readers.loading import to_bytes
+from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.readers.softmax.building import softmax_regression
+from discreet.readers.softmax.planning import ClassifierPlan
 from discreet.tables import read_array
 
 # No array holds a larger whole number.

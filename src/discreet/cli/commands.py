@@ -21,13 +21,15 @@ from discreet.cli.inputs import to_build
 from discreet.cli.places import build_on
 from discreet.cli.shell import Page, already_written, printable
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.kernels.public_rows import PublicRows
-from discreet.loading import Release as ReleasedFile
-from discreet.loading import load as open_release
-from discreet.memory import Memories, Memory, compare
-from discreet.memory.file import to_bytes
-from discreet.regression import LeastSquares
-from discreet.rounds import SoftmaxRegression
+from discreet.features.public_rows import PublicRows
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.attention.card import to_bytes
+from discreet.readers.attention.comparison import compare
+from discreet.readers.attention.memory import Memory
+from discreet.readers.least_squares.answers import LeastSquares
+from discreet.readers.loading import Release as ReleasedFile
+from discreet.readers.loading import load as open_release
+from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.tables import read_array, split
 
 Release = TypeVar("Release", Memory, SoftmaxRegression)

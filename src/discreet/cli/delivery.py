@@ -15,8 +15,8 @@ from discreet.accounting.receipt import Carrier
 from discreet.cli.counting import note_release
 from discreet.cli.shell import Kept
 from discreet.errors import DiscreetError
-from discreet.memory.container import largest_file
-from discreet.memory.settings import Settings
+from discreet.sums.container import largest_file
+from discreet.sums.settings import Settings
 
 
 class Delivery:

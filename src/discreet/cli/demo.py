@@ -14,9 +14,9 @@ from discreet.cli.shell import Page
 from discreet.demo import Findings, as_html, attack, digits, find
 from discreet.demo.findings import EPSILON, SPLITS, Asked, steps
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.memory.progress import progress_bar
-from discreet.memory.reader import WITHIN
 from discreet.pages.sheet import HOW_TO_GET_PICTURES
+from discreet.readers.attention.reader import WITHIN
+from discreet.sums.progress import progress_bar
 
 # Pixels from white to black, in letters that every terminal has.
 _INK = " .:-=+*#%@"

@@ -6,7 +6,8 @@ from typing import Any
 
 from discreet.cli.inputs import ArrayFiles, Table
 from discreet.errors import InvalidInput
-from discreet.memory import Memory, build
+from discreet.readers.attention.building import build
+from discreet.readers.attention.memory import Memory
 
 
 def build_on(

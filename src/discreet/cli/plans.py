@@ -14,8 +14,8 @@ from discreet.cli.commands import print_json, print_page
 from discreet.cli.shell import Page
 from discreet.cli.wording import in_flags
 from discreet.errors import InvalidInput
-from discreet.memory import Plan
-from discreet.memory.prediction import times
+from discreet.readers.attention.planning import Plan
+from discreet.readers.attention.prediction import times
 
 # Times what was asked for: softer and sharper, and more and less private.
 _SCALES = (0.25, 0.5, 1.0, 2.0)

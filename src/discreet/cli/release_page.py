@@ -10,9 +10,9 @@ from discreet.cli.commands import (
     print_page,
 )
 from discreet.cli.shell import already_written
-from discreet.loading import whole_guarantee
 from discreet.pages import as_html
 from discreet.pages.sheet import HOW_TO_GET_PICTURES
+from discreet.readers.loading import whole_guarantee
 
 
 def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -> None:

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from discreet._typing import Floats
 from discreet.demo import digits
 from discreet.demo.digits import Split
-from discreet.memory import Memory, Options, Partial, Shape, Table, Unit, oracle, release, settle
+from discreet.readers.attention import comparison as oracle
+from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.options import Options
+from discreet.sums import release
+from discreet.sums.partial import Partial
+from discreet.sums.settings import Shape, Unit
+from discreet.sums.source import Table
 from discreet.testing import Silent
 
 CLASSES = 10

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from discreet._typing import Floats
 from discreet.errors import DiscreetError, NotPrivateWarning
-from discreet.memory import Memory, Plan, build, oracle, plan
 from discreet.noise import Entropy
+from discreet.readers.attention import comparison as oracle
+from discreet.readers.attention.building import build
+from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.planning import Plan, plan
 from discreet.testing import Silent
 
 DELTA = 1e-5

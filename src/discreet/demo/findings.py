@@ -7,13 +7,15 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from discreet._card import Card
 from discreet._typing import Floats
 from discreet.demo import attack, digits, rivals
 from discreet.demo.attack import Attacked
 from discreet.demo.digits import Mean, Split
 from discreet.demo.rivals import Ceilings
 from discreet.errors import MostlyNoiseWarning
-from discreet.memory import Card, Comparison, Memory, compare
+from discreet.readers.attention.comparison import Comparison, compare
+from discreet.readers.attention.memory import Memory
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 EPSILON = 1.0  # of the memory whose card and answers are shown

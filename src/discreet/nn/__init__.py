@@ -2,7 +2,7 @@
 
 Follow a row of the context: `alone` (records, each encoded alone) → `attention` (the front door) →
 `heads` (the model's public weights) → `bounds` or `calibration` (public bounds) → `building` with
-`projection` (keys and values, exact and row by row) → `discreet.memory`. A query goes through
+`projection` (keys and values, exact and row by row) → `discreet.sums`. A query goes through
 `attention` → `reading`. `bounded` has an attention layer to train for it, and `rehearsal` the noise
 that it will have.
 """

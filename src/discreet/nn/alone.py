@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from discreet.errors import InvalidInput
-from discreet.memory.progress import progress_bar
+from discreet.sums.progress import progress_bar
 
 _Record = TypeVar("_Record")
 

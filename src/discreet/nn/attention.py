@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from discreet import _validate
+from discreet._card import Card
 from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput, MostlyNoiseWarning
-from discreet.memory import Card, Memories, Memory, several
 from discreet.nn.bounds import Bounds, PerHead, bounds_of
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
@@ -20,6 +20,9 @@ from discreet.nn.model import check_weights, public_arrays, warn_of_noise
 from discreet.nn.reading import PrivateHeads, linear_weight
 from discreet.noise import Entropy
 from discreet.privacy import Guarantee
+from discreet.readers.attention import bundle as several
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.attention.memory import Memory
 
 _UNIT = (
     "a row of the context (or a record, where groups were given). Rows that an encoder made of "

@@ -1,7 +1,7 @@
 """From the private rows that a model attends to, to memories: the one place that sees them.
 
 A row x becomes the keys M·(W_k·x + b_k - centre) and the values W_v·x + b_v - centre of all heads
-of all layers, exactly and row by row (`projection`); `discreet.memory` adds them up and releases
+of all layers, exactly and row by row (`projection`); `discreet.sums` adds them up and releases
 them, all heads and layers in one Gaussian mechanism.
 """
 
@@ -17,19 +17,20 @@ from discreet import _validate
 from discreet._arrays import float64, has_mask, plain_numbers
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput, MostlyNoiseWarning
-from discreet.kernels import Fourier, Kernel
-from discreet.kernels.base import LARGEST_LOGIT, Evidence
-from discreet.kernels.fourier import random_error
-from discreet.memory import Memory, Options, Shape, Unit, settle
-from discreet.memory.builder import Builder
-from discreet.memory.collector import tables_of
-from discreet.memory.progress import progress_bar
-from discreet.memory.rows import Records
+from discreet.features.fourier import Fourier, random_error
+from discreet.features.kernel import LARGEST_LOGIT, Evidence, Kernel
 from discreet.nn.alone import Encoded
 from discreet.nn.bounds import Bounds
 from discreet.nn.heads import Heads
 from discreet.nn.projection import ExactLinear, normalised
 from discreet.noise import Entropy
+from discreet.readers.attention.building import Builder
+from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.options import Options
+from discreet.sums.progress import progress_bar
+from discreet.sums.settings import Shape, Unit
+from discreet.sums.source import Records, tables_of
 
 # "auto" takes the best polynomial that fits: features cost time, and no noise. The last are taken
 # only where random features would do worse.
@@ -46,7 +47,7 @@ _AT_ONCE = 2**26
 class PrivateOptions(TypedDict, total=False):
     """What a private module can be asked for besides epsilon and delta.
 
-    As for `discreet.build`: `discreet.memory.Options` says what each means.
+    As for `discreet.build`: `discreet.readers.attention.Options` says what each means.
     """
 
     neighbours: str

@@ -10,13 +10,13 @@ import torch
 from discreet._typing import Floats
 from discreet._warn import warn
 from discreet.errors import CorruptRelease, InvalidInput, MostlyNoiseWarning
-from discreet.memory import Memories, Memory
-from discreet.memory.several import PLACES, SHAPE, mostly_noise
 from discreet.nn.bounds import WEIGHTS, Bounds
 from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
 from discreet.noise import Entropy
+from discreet.readers.attention.bundle import PLACES, SHAPE, Memories, mostly_noise
+from discreet.readers.attention.memory import Memory
 
 _MAP, _CENTRE, _SIGNATURE = "query_map", "value_centre", "signature"
 

@@ -10,10 +10,9 @@ from torch import nn
 from discreet import _validate
 from discreet._typing import Floats
 from discreet.errors import InvalidInput
-from discreet.memory import Memory
-from discreet.memory.combining import combined_stderr
-from discreet.memory.joint import join
-from discreet.memory.placed import Placed
+from discreet.readers.attention.joint import combined_stderr, join
+from discreet.readers.attention.memory import Memory
+from discreet.sums.asking import Placed
 
 # Beyond this, in units of a bound, one query or answer is as far off as another; its square is
 # within float32.
@@ -142,7 +141,7 @@ class PrivateHeads(nn.Module):
     def _read(self, rows: torch.Tensor, arrays: Mapping[str, Any]) -> torch.Tensor:
         """Return answers to queries in units of their bounds, shape (heads, m, d).
 
-        `discreet.memory.joint` says what the steps are; there are as few as possible.
+        `discreet.readers.attention.joint` says what the steps are; there are as few as possible.
         """
         rows = rows.clamp(-_HUGE, _HUGE)
         length = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 
 from discreet import _validate
-from discreet.memory.layout import default_tau
-from discreet.memory.settings import noise_multiplier
 from discreet.privacy import Neighbours, Privacy
+from discreet.readers.attention.mechanism import default_tau
+from discreet.sums.settings import noise_multiplier
 
 # The field is made of so many waves; a fresh draw each time, so few serve.
 _WAVES = 256

@@ -13,10 +13,10 @@ import numpy as np
 from discreet._typing import Floats
 from discreet.accounting import gaussian_sigma
 from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
-from discreet.kernels.base import Evidence
-from discreet.memory import Memory
-from discreet.memory.reader import WITHIN
+from discreet.features.kernel import Evidence
 from discreet.noise import RoundedGaussian
+from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.reader import WITHIN
 from discreet.testing import Seeded
 
 _QUESTIONS = 200

@@ -3,8 +3,8 @@
 from html import escape
 
 from discreet._card import TAKEN, Card
-from discreet.memory.card import MOSTLY_NOISE
 from discreet.privacy import NOT_PRIVATE
+from discreet.readers.attention.card import MOSTLY_NOISE
 
 MEANINGS = {
     NOT_PRIVATE: (

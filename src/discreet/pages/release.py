@@ -4,18 +4,19 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from discreet.kernels.base import Evidence
-from discreet.loading import Release, whole_guarantee
-from discreet.memory import Memories, Memory
-from discreet.memory.card import MOSTLY_NOISE
+from discreet.features.kernel import Evidence
 from discreet.pages import asking, explained
 from discreet.pages.asking import Error
 from discreet.pages.promise import ACCUSED, Promise, rounded_up
 from discreet.pages.sheet import card_facts, numbers, picture, sheet
 from discreet.privacy import NOT_PRIVATE, Neighbours
 from discreet.privacy import rounded_up as digits_up
-from discreet.regression import LeastSquares
-from discreet.rounds import SoftmaxRegression
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.attention.card import MOSTLY_NOISE
+from discreet.readers.attention.memory import Memory
+from discreet.readers.least_squares.answers import LeastSquares
+from discreet.readers.loading import Release, whole_guarantee
+from discreet.readers.softmax.answers import SoftmaxRegression
 
 _KINDS: dict[type, str] = {
     Memory: "a private memory: it answers what rows like a question have to say, on average",

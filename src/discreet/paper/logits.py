@@ -7,7 +7,7 @@ import numpy as np
 
 from discreet import _validate
 from discreet._typing import Floats
-from discreet.kernels import Taylor
+from discreet.features.taylor import Taylor
 from discreet.paper.box import Box
 from discreet.paper.net import Net
 from discreet.paper.structure import public_bound

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
 from discreet._typing import Floats
-from discreet.kernels import Taylor
+from discreet.features.taylor import Taylor
 from discreet.ledger.account import Counted
 from discreet.noise import Entropy
 from discreet.paper import tails

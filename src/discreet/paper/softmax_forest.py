@@ -15,7 +15,7 @@ import numpy as np
 from discreet import accounting
 from discreet._typing import Floats
 from discreet.accounting import Mechanism
-from discreet.kernels import Taylor
+from discreet.features.taylor import Taylor
 from discreet.noise import Entropy
 from discreet.paper import tails
 from discreet.paper.distance import DistanceForest, to_unit

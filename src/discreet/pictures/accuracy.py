@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from discreet._typing import Floats
-from discreet.memory.reader import WITHIN
 from discreet.pictures.style import (
     BLUE,
     FAINT,
@@ -27,6 +26,7 @@ from discreet.pictures.style import (
     legend_below,
     ticks,
 )
+from discreet.readers.attention.reader import WITHIN
 
 # Private methods, and levels that do not depend on ε.
 _METHODS = (FIRST, Look("-", "D", GREEN), Look("-.", "s", PURPLE), THIRD)

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from discreet.errors import InvalidInput
-from discreet.memory.reader import WITHIN
 from discreet.pictures.style import (
     BLUE,
     FIRST,
@@ -28,6 +27,7 @@ from discreet.pictures.style import (
     legend_below,
     ticks,
 )
+from discreet.readers.attention.reader import WITHIN
 
 OWNERS_EYES = "For the owner's eyes: exact answers are not private."
 

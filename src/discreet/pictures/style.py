@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from discreet._files import whole_file
 from discreet.errors import InvalidInput
-from discreet.memory.reader import WITHIN
+from discreet.readers.attention.reader import WITHIN
 
 INK, FAINT, PAPER = "#222222", "#d0d0d0", "#ffffff"
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"

@@ -12,9 +12,9 @@ from multiprocessing.connection import wait
 from typing import Any, BinaryIO, Self, cast
 
 from discreet.errors import DiscreetError
-from discreet.memory.layout import Layout
-from discreet.memory.settings import Settings
+from discreet.readers.attention.mechanism import Layout
 from discreet.shards.job import JobSecret
+from discreet.sums.settings import Settings
 
 # What a worker does, and what it is given besides its copy of the job.
 Task = tuple[Callable[..., Any], tuple[Any, ...]]

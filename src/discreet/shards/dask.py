@@ -16,17 +16,18 @@ from typing import Any, Unpack
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.ledger import Ledger
 from discreet.ledger.account import Counted
-from discreet.memory.collector import OnSettled
-from discreet.memory.layout import Layout
-from discreet.memory.memory import Memory
-from discreet.memory.options import BuildOptions, shows_options
-from discreet.memory.progress import progress_bar
-from discreet.memory.settings import Settings
 from discreet.noise import Entropy
+from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.options import BuildOptions, Options
 from discreet.shards import exchange, processes, tasks
 from discreet.shards.crew import TOO_DEADLY
 from discreet.shards.job import Job
 from discreet.shards.processes import MERGED_AT_ONCE, files_of, part_count, worker_count
+from discreet.sums.collector import OnSettled
+from discreet.sums.options import shows_options
+from discreet.sums.progress import progress_bar
+from discreet.sums.settings import Settings
 from discreet.tables import Rows
 
 try:
@@ -40,7 +41,7 @@ except ImportError:
 __all__ = ["build", "connected"]
 
 
-@shows_options()
+@shows_options(Options, BuildOptions.__annotations__)
 def build(
     source: object,
     *,

@@ -25,8 +25,8 @@ from discreet._arrays import float64
 from discreet._ids import digests_of
 from discreet._typing import Array
 from discreet.errors import InvalidInput
-from discreet.memory.envelope import Envelope
-from discreet.memory.rows import Table, names_of
+from discreet.sums.sealing import Envelope
+from discreet.sums.source import Table, names_of
 
 # Keys, values, and a hash of the record of each row.
 Piece = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]

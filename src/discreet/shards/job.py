@@ -11,20 +11,18 @@ from discreet._typing import Array
 from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import account_of
-from discreet.memory.arithmetic import fingerprint
-from discreet.memory.collector import tables_of
-from discreet.memory.envelope import new_key
-from discreet.memory.feeding import Feed
-from discreet.memory.layout import Layout
-from discreet.memory.memory import Memory
-from discreet.memory.options import BuildOptions, Options, shows_options
-from discreet.memory.partial import Partial, checked_name
-from discreet.memory.release import release
-from discreet.memory.rows import Table
-from discreet.memory.settings import Settings, Shape, Unit, settle
 from discreet.noise import Entropy
 from discreet.privacy import rounded_up
+from discreet.readers.attention.mechanism import Layout, settle
+from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.options import BuildOptions, Options
 from discreet.shards import exchange
+from discreet.sums.options import shows_options
+from discreet.sums.partial import Partial, checked_name, fingerprint
+from discreet.sums.release import release
+from discreet.sums.sealing import new_key
+from discreet.sums.settings import Settings, Shape, Unit
+from discreet.sums.source import Feed, Table, tables_of
 
 # Keys and values of one shard; or chunks of them, with or without the record of each row.
 ShardRows = tuple[Array, Array] | Iterable[Sequence[Array]]
@@ -46,7 +44,7 @@ class JobSecret:
     arithmetic: str
 
 
-@shows_options()
+@shows_options(Options, BuildOptions.__annotations__)
 class Job:
     """One release of rows that lie in many places, under one (epsilon, delta).
 
@@ -84,7 +82,7 @@ class Job:
             ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
             dataset: the name that the rows have there.
             analyst: who asks, if that is to be known.
-            **options: see `discreet.memory.Options`. epsilon and delta are required; without a
+            **options: see `Options`. epsilon and delta are required; without a
                 `scale`, so is `rows_hint`.
         """
         chosen = Options(**options)

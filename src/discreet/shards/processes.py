@@ -15,15 +15,16 @@ from discreet import _validate
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
 from discreet.ledger.account import Counted
-from discreet.memory.collector import OnSettled
-from discreet.memory.memory import Memory
-from discreet.memory.options import BuildOptions, shows_options
-from discreet.memory.progress import Advance, progress_bar
-from discreet.memory.workers import processor_count
 from discreet.noise import Entropy
+from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.options import BuildOptions, Options
 from discreet.shards import exchange, tasks
 from discreet.shards.crew import Crew
 from discreet.shards.job import Job
+from discreet.sums.collector import OnSettled
+from discreet.sums.options import shows_options
+from discreet.sums.progress import Advance, progress_bar
+from discreet.sums.threads import processor_count
 from discreet.tables import Rows
 
 # Sealed partials that are merged in one go.
@@ -37,7 +38,7 @@ _PART_BYTES = 2**26
 _MOST_PARTS = 128
 
 
-@shows_options()
+@shows_options(Options, BuildOptions.__annotations__)
 def build(
     source: object,
     *,

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.memory.layout import Layout
-from discreet.memory.settings import Settings
+from discreet.readers.attention.mechanism import Layout
 from discreet.shards.job import Job, JobSecret
+from discreet.sums.settings import Settings
 from discreet.tables import Rows
 
 # The names of columns, as `Rows` takes them; None for a table that is a `Rows` already.

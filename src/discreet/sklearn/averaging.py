@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._typing import Floats
-from discreet.memory import Memory, build
-from discreet.memory.temperature import Goal
 from discreet.noise import Entropy
-from discreet.regression import LeastSquares, least_squares
+from discreet.readers.attention.building import build
+from discreet.readers.attention.error_model import Goal
+from discreet.readers.attention.memory import Memory
+from discreet.readers.least_squares.answers import LeastSquares
+from discreet.readers.least_squares.building import least_squares
 from discreet.sklearn.reading import NumberReader, Release, Rows, Terms
 from discreet.sklearn.sphere import on_sphere
 

@@ -7,9 +7,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from discreet._typing import Array, Floats
+from discreet.features.base import QueryMap
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
-from discreet.regression import QueryMap
 from discreet.sklearn import kinds, readers
 from discreet.sklearn.columns import ROOT_FOR_CLASSES, ROOT_FOR_PICTURES, Columns
 from discreet.sklearn.estimator import PrivateEstimator
@@ -44,7 +44,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         reader: "rounds" (learns in several passes over the rows), "least_squares" (one pass),
             "average" (votes of near rows), or "auto", which is rounds.
         features: of rounds and least squares: "linear", "rays", "waves", "lines_and_waves",
-            "near_landmarks", a map of `discreet.regression`, or "auto": lines for columns with
+            "near_landmarks", a map of `discreet.features`, or "auto": lines for columns with
             ranges of their own (bent, if rows are many) and for wide embeddings, else curves.
         neighbours: "add_remove" (the number of rows is private, too) or "replace".
         public_rows: rows like X, in the same units, that anybody may see; at least eight. Of

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet import _validate
 from discreet._typing import Array, Floats
-from discreet.kernels.maps import NORMS
+from discreet.features.base import NORMS
 from discreet.sklearn.ranges import Ranges
 
 # Amounts, counts and intensities begin at zero, and most of them are small: so much of the root of

@@ -14,9 +14,9 @@ from discreet._card import TAKEN, Card
 from discreet._typing import Array, Floats
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
+from discreet.features.base import QueryMap
 from discreet.noise import Entropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
-from discreet.regression import QueryMap
 from discreet.sklearn import kinds, page, pickles, readers
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.leaks import Leak, one_digit, warn_of

@@ -15,7 +15,7 @@ import numpy as np
 from discreet._arrays import PLAIN, element_types, has_mask, is_number, is_torch
 from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
-from discreet.rounds.labels import of_one_kind
+from discreet.readers.softmax.labels import of_one_kind
 
 _DATES = "Make a number of each date by itself, for instance the days since a fixed day."
 _TEXTS = "Make numbers of each text by itself: a column of 0 and 1 for each value of a public list."

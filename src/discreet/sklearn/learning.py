@@ -6,7 +6,8 @@ import numpy as np
 
 from discreet._typing import Floats
 from discreet.noise import Entropy
-from discreet.rounds import SoftmaxRegression, softmax_regression
+from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.readers.softmax.building import softmax_regression
 from discreet.sklearn.reading import Reader, Release, Rows, Terms
 from discreet.sklearn.targets import Labels
 

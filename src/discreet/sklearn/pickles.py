@@ -5,9 +5,9 @@ from typing import Any
 
 from discreet._warn import warn
 from discreet.errors import CorruptRelease, NotPrivateWarning
-from discreet.loading import Readable, from_bytes, to_bytes
-from discreet.memory import Memories
 from discreet.privacy import NOT_PRIVATE
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.loading import Readable, from_bytes, to_bytes
 
 
 def packed(release: Readable) -> bytes:

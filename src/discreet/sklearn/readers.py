@@ -9,16 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet import _validate
-from discreet.memory.settings import crude_multiplier
+from discreet.features.base import QueryMap
+from discreet.features.concatenation import LinesAndWaves
+from discreet.features.fourier import Waves
+from discreet.features.landmarks import NearLandmarks
+from discreet.features.linear import Rays
 from discreet.privacy import Privacy
-from discreet.regression import LinesAndWaves, NearLandmarks, QueryMap, Rays, Waves
-from discreet.regression.choosing import BENDING_WAVES, WIDE, waves_for
-from discreet.rounds.choosing import STRETCH, waves_count
+from discreet.readers.least_squares.choosing import BENDING_WAVES, WIDE, waves_for
+from discreet.readers.softmax.settings import STRETCH, waves_count
 from discreet.sklearn.averaging import Average
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.learning import Rounds
 from discreet.sklearn.reading import NumberReader, Reader
 from discreet.sklearn.solving import Solve
+from discreet.sums.settings import crude_multiplier
 
 AUTO = "auto"
 

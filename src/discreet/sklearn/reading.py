@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._typing import Array, Floats
-from discreet.loading import Readable
+from discreet.features.base import QueryMap
 from discreet.noise import Entropy
-from discreet.regression import QueryMap
+from discreet.readers.loading import Readable
 from discreet.sklearn.targets import Labels, Targets
 
 Release = Readable

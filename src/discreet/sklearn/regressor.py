@@ -6,9 +6,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from discreet._typing import Array, Floats
+from discreet.features.base import QueryMap
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
-from discreet.regression import QueryMap
 from discreet.sklearn import kinds, readers
 from discreet.sklearn.columns import ROOT_FOR_NUMBERS, Columns
 from discreet.sklearn.estimator import PrivateEstimator
@@ -37,7 +37,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         rows_hint: a public, rounded number of rows, where one is needed.
         reader: "average" (means over near rows), "least_squares", or "auto".
         features: of least squares: "linear", "rays", "waves", "lines_and_waves",
-            "near_landmarks", a map of `discreet.regression`, or "auto": lines, bent if columns are
+            "near_landmarks", a map of `discreet.features`, or "auto": lines, bent if columns are
             few and rows many (which needs `rows_hint`).
         neighbours: "add_remove" (the number of rows is private, too) or "replace".
         public_rows: rows like X, in the same units, that anybody may see.

@@ -6,7 +6,8 @@ import numpy as np
 
 from discreet._typing import Floats
 from discreet.noise import Entropy
-from discreet.regression import LeastSquares, least_squares
+from discreet.readers.least_squares.answers import LeastSquares
+from discreet.readers.least_squares.building import least_squares
 from discreet.sklearn.reading import NumberReader, Release, Rows, Terms
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet import rounds
 from discreet._typing import Array, Floats
+from discreet.readers.softmax import labels
 from discreet.sklearn.ranges import Ranges
 
 
-class Labels(rounds.Labels):
+class Labels(labels.Labels):
     """A public list of classes, as values."""
 
     @property

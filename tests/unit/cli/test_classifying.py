@@ -18,9 +18,10 @@ from watching import eventually, has_open
 import discreet
 from discreet.cli import app, classifying
 from discreet.errors import InvalidInput
-from discreet.memory import progress
-from discreet.regression import NearLandmarks
-from discreet.rounds import plan, training
+from discreet.features.landmarks import NearLandmarks
+from discreet.readers.softmax import training
+from discreet.readers.softmax.planning import plan
+from discreet.sums import progress
 
 RUNNER = CliRunner()
 SPEND = ["--epsilon", "20", "--delta", "1e-6"]

@@ -22,7 +22,7 @@ from watching import eventually, has_open
 import discreet
 from discreet.cli import app
 from discreet.kernels import Landmarks
-from discreet.memory import compare
+from discreet.readers.attention.comparison import compare
 from discreet.testing import Silent
 
 RUNNER = CliRunner()

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet.cli import app
-from discreet.regression import registry
-from discreet.rounds import SoftmaxOptions
+from discreet.features import registry
+from discreet.readers.softmax.options import SoftmaxOptions
 
 RUNNER = CliRunner()
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "cli.md"

@@ -5,8 +5,8 @@ import re
 import pytest
 from markup import Reader
 
+from discreet._card import Card
 from discreet.demo import page
-from discreet.memory import Card
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ pytest.importorskip("sklearn")
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from discreet.regression import LeastSquares, Linear
-from discreet.rounds import SoftmaxRegression
+from discreet.features.linear import Linear
+from discreet.readers.least_squares.answers import LeastSquares
+from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.sklearn import PrivateClassifier
 from discreet.testing import Seeded, Silent
 

@@ -5,9 +5,8 @@ import pytest
 from data import unit_rows
 
 from discreet import InvalidInput
+from discreet.features.fourier import PUBLIC_SEED, IntegerFrequencies, normal_frequencies
 from discreet.kernels import FEATURE_RADIUS, Fourier
-from discreet.kernels.fourier import PUBLIC_SEED, IntegerFrequencies
-from discreet.kernels.frequencies import normal_frequencies
 
 BOUNDS = {"scale": 2.0, "key_norm": 1.0, "query_norm": 1.0}
 

@@ -11,9 +11,12 @@ from kernel_contract import KernelContract, key_features, query_features, wild_l
 
 import discreet
 from discreet import InvalidInput
-from discreet.kernels import FEATURE_RADIUS, Fourier, Landmarks, registry
-from discreet.kernels.public_rows import PublicRows
-from discreet.memory import oracle
+from discreet.features import kernel_registry as registry
+from discreet.features.base import FEATURE_RADIUS
+from discreet.features.fourier import Fourier
+from discreet.features.landmarks import Landmarks
+from discreet.features.public_rows import PublicRows
+from discreet.readers.attention import comparison as oracle
 from discreet.testing import Silent
 
 SMALLEST = np.iinfo(np.int64).min

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput
+from discreet.features.minimax import best_coefficients, certified_error
 from discreet.kernels import Minimax, Taylor
-from discreet.kernels.minimax import best_coefficients, certified_error
 
 
 def on(t, degree, kind=Minimax):

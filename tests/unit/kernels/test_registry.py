@@ -8,8 +8,11 @@ from data import unit_rows
 
 import discreet
 from discreet import CorruptRelease, InvalidInput
-from discreet.kernels import Fourier, Minimax, Taylor, registry
-from discreet.memory import Table
+from discreet.features import kernel_registry as registry
+from discreet.features.fourier import Fourier
+from discreet.features.minimax import Minimax
+from discreet.features.taylor import Taylor
+from discreet.sums.source import Table
 
 BOUNDS = {"scale": 0.5, "key_norm": 2.0, "query_norm": 0.5}
 
@@ -47,10 +50,10 @@ def test_a_file_of_an_unknown_kind_is_refused():
         memory = discreet.build(
             rows, rows, epsilon=1, delta=1e-6, kernel=Affine(4, **BOUNDS), value_norm=2.0
         )
-        data = discreet.memory.file.to_bytes(memory.released)
-        discreet.memory.file.from_bytes(data)
+        data = discreet.readers.attention.mechanism.to_bytes(memory.released)
+        discreet.readers.attention.mechanism.from_bytes(data)
     with pytest.raises(CorruptRelease):
-        discreet.memory.file.from_bytes(data)
+        discreet.readers.attention.mechanism.from_bytes(data)
 
 
 def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():

@@ -10,11 +10,11 @@ import discreet
 from discreet import paper
 from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
 from discreet.ledger import Ledger, State
-from discreet.memory.partial import Partial
-from discreet.memory.release import release
-from discreet.memory.rows import Table
 from discreet.noise import RoundedGaussian
 from discreet.paper.forest import Forest
+from discreet.sums.partial import Partial
+from discreet.sums.release import release
+from discreet.sums.source import Table
 from discreet.testing import Seeded
 
 LABELS = np.arange(8) % 2

@@ -10,7 +10,9 @@ import discreet
 from discreet import InvalidInput
 from discreet.accounting import gaussian_epsilon, gaussian_sigma
 from discreet.kernels import FEATURE_RADIUS, Fourier, Minimax, Taylor
-from discreet.memory import Options, Shape, settle
+from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.options import Options
+from discreet.sums.settings import Shape
 from discreet.testing import Seeded, Silent
 
 KEYS, VALUES = unit_rows(60, 4), unit_rows(60, 3, seed=1)

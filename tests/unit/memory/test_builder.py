@@ -14,9 +14,9 @@ from data import unit_rows
 import discreet
 from discreet import BudgetExceeded, InvalidInput, PrivacyLeakWarning
 from discreet.ledger import Ledger
-from discreet.memory import Options
-from discreet.memory import adder as adder_module
 from discreet.noise import RoundedGaussian
+from discreet.readers.attention.options import Options
+from discreet.sums import accumulate as adder_module
 from discreet.testing import Seeded, Silent
 
 KEYS, VALUES = unit_rows(600, 4), unit_rows(600, 3, seed=1)
@@ -160,7 +160,7 @@ def test_options_are_one_list_with_one_set_of_defaults():
         }
     planned = inspect.signature(discreet.plan).parameters
     assert set(own) - set(planned) == {"rows_hint"}
-    assert set(own) == set(discreet.memory.options.BuildOptions.__annotations__)
+    assert set(own) == set(discreet.readers.attention.options.BuildOptions.__annotations__)
     with pytest.raises(TypeError, match="epsilom"):
         discreet.Builder(epsilom=1.0, delta=1e-6)
     with pytest.raises(TypeError, match="delta"):

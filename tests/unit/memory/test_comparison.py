@@ -7,7 +7,9 @@ import pytest
 from data import unit_rows
 
 import discreet
-from discreet.memory import Comparison, compare, comparison, oracle
+from discreet.readers.attention import comparison
+from discreet.readers.attention import comparison as oracle
+from discreet.readers.attention.comparison import Comparison, compare
 from discreet.testing import Seeded, Silent
 
 KEYS, VALUES, QUERIES = unit_rows(300, 4), unit_rows(300, 3, seed=1), unit_rows(20, 4, seed=2)

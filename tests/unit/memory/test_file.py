@@ -14,9 +14,11 @@ from safetensors import numpy as safetensors
 from safetensors import safe_open
 
 import discreet
-from discreet import CorruptRelease, NotPrivateWarning, loading
+from discreet import CorruptRelease, NotPrivateWarning
 from discreet.kernels import Fourier, Minimax, Taylor
-from discreet.memory import container, file
+from discreet.readers import loading
+from discreet.readers.attention import card as file
+from discreet.sums import container
 from discreet.testing import Seeded
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}

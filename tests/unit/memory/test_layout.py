@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 import discreet
 from discreet import InvalidInput
 from discreet.kernels import FEATURE_RADIUS, Fourier, Taylor
-from discreet.memory import Layout, Partial, Settings, Table, Unit, records
 from discreet.privacy import Neighbours, Privacy
+from discreet.readers.attention.mechanism import Layout
+from discreet.sums import records
+from discreet.sums.partial import Partial
+from discreet.sums.settings import Settings, Unit
+from discreet.sums.source import Table
 
 KERNEL = Fourier(2, frequencies=4, scale=1.0, key_norm=1.0, query_norm=1.0)
 

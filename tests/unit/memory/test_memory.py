@@ -11,7 +11,7 @@ from kernel_contract import landmarks
 import discreet
 from discreet import InvalidInput
 from discreet.kernels import Fourier, Minimax, Taylor
-from discreet.memory import oracle
+from discreet.readers.attention import comparison as oracle
 from discreet.testing import Seeded, Silent
 
 KEYS, VALUES = unit_rows(800, 6), unit_rows(800, 3, seed=1)
@@ -105,7 +105,7 @@ def test_queries_may_have_any_leading_axes():
 def test_many_queries_are_answered_in_pieces(monkeypatch):
     memory = silent()
     whole = memory.attend(QUERIES)
-    monkeypatch.setattr("discreet.memory.asking._FEATURES_AT_ONCE", 100)
+    monkeypatch.setattr("discreet.sums.asking._FEATURES_AT_ONCE", 100)
     np.testing.assert_allclose(memory.attend(QUERIES), whole, rtol=1e-12)
 
 

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 import discreet
 from discreet import MostlyNoiseWarning
-from discreet.memory.prediction import mostly_noise
+from discreet.readers.attention.prediction import mostly_noise
 from discreet.shards import Job
 from discreet.testing import Seeded
 

@@ -8,11 +8,14 @@ import torch
 from data import unit_rows
 
 from discreet import InvalidInput
+from discreet.features.fourier import IntegerFrequencies
 from discreet.kernels import Fourier, Minimax
-from discreet.kernels.fourier import IntegerFrequencies
-from discreet.memory import Layout, Partial, Settings, Table, Unit
-from discreet.memory import adder as adder_module
 from discreet.privacy import Neighbours, Privacy
+from discreet.readers.attention.mechanism import Layout
+from discreet.sums import accumulate as adder_module
+from discreet.sums.partial import Partial
+from discreet.sums.settings import Settings, Unit
+from discreet.sums.source import Table
 
 KEYS, VALUES = unit_rows(2, 500, 3) * 1.1, unit_rows(2, 500, 4, seed=1)
 GROUPS = np.random.default_rng(2).integers(0, 60, 500)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import InvalidInput
+from discreet.features.sphere import answer_length, log_mean_weight
 from discreet.kernels import Fourier
-from discreet.kernels.sphere import answer_length, log_mean_weight
-from discreet.memory import oracle
-from discreet.memory.settings import default_tau
-from discreet.memory.temperature import Goal, Sample, Spread
+from discreet.readers.attention import comparison as oracle
+from discreet.readers.attention.error_model import Goal, Sample, Spread
+from discreet.readers.attention.mechanism import default_tau
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}

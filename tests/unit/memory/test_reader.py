@@ -8,7 +8,10 @@ from data import unit_rows
 from kernel_contract import landmarks
 
 import discreet
-from discreet.kernels import Fourier, Minimax, Taylor, registry
+from discreet.features import kernel_registry as registry
+from discreet.features.fourier import Fourier
+from discreet.features.minimax import Minimax
+from discreet.features.taylor import Taylor
 
 BOUNDS = {"scale": 1.5, "key_norm": 1.0, "query_norm": 2.0}
 KERNELS = {

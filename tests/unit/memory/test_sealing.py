@@ -7,8 +7,13 @@ import pytest
 from data import unit_rows
 
 from discreet import CorruptRelease, InvalidInput
-from discreet.memory import Options, Partial, Shape, Table, Unit, new_key, release, settle
-from discreet.memory.envelope import Envelope
+from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.options import Options
+from discreet.sums.release import release
+from discreet.sums.partial import Partial
+from discreet.sums.sealing import Envelope, new_key
+from discreet.sums.settings import Shape, Unit
+from discreet.sums.source import Table
 from discreet.testing import Silent
 
 KEYS, VALUES = unit_rows(40, 3), unit_rows(40, 2, seed=1)

@@ -8,7 +8,9 @@ import pytest
 from data import unit_rows
 
 import discreet
-from discreet.memory import Memories, container, several
+from discreet.readers.attention import bundle as several
+from discreet.readers.attention.bundle import Memories
+from discreet.sums import container
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 8.0, "delta": 1e-6}

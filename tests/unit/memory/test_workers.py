@@ -7,7 +7,8 @@ from data import unit_rows
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import discreet
-from discreet.memory import adder, workers
+from discreet.sums import accumulate as adder
+from discreet.sums import threads as workers
 from discreet.testing import Silent
 
 

@@ -12,9 +12,10 @@ from markup import Reader
 from scipy import stats
 
 import discreet
-from discreet.memory.reader import WITHIN
 from discreet.pages import as_html, asking, explained
 from discreet.pages.promise import Promise
+from discreet.readers.attention import Memories
+from discreet.readers.attention.reader import WITHIN
 from discreet.testing import Seeded
 
 FILES = sorted((pathlib.Path(__file__).parents[2] / "golden" / "files").glob("*.safetensors"))
@@ -68,7 +69,7 @@ def test_a_file_whose_answers_are_mostly_noise_says_so_and_others_do_not(memory)
     noisy = discreet.build(keys, keys[:, :2], epsilon=1.0, delta=1e-6, scale=4.0, entropy=Seeded(1))
     reader = Reader(as_html(noisy, name="clinic.safetensors", pictures=False))
     assert "Answers are predicted to be mostly noise" in reader.text.partition("The card")[0]
-    several = discreet.memory.Memories((noisy,), {}, {})
+    several = Memories((noisy,), {}, {})
     assert "predicted to be mostly noise" in as_html(several, name="model", pictures=False)
 
 

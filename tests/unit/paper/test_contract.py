@@ -22,9 +22,9 @@ from discreet import (
     paper,
 )
 from discreet.accounting import Receipt, tight
-from discreet.loading import to_bytes
 from discreet.paper import file, forest
 from discreet.paper.structure import Structure
+from discreet.readers.loading import to_bytes
 from discreet.testing import Seeded, Silent
 
 RNG = np.random.default_rng(4)

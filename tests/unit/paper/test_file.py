@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from resealing import contents, resealed
 
-from discreet import CorruptRelease, _packing, loading, paper
+from discreet import CorruptRelease, _packing, paper
 from discreet.paper import file
 from discreet.paper.families import FAMILIES
 from discreet.paper.structure import WHOLE
+from discreet.readers import loading
 
 RNG = np.random.default_rng(8)
 X, W, V = RNG.random((9, 2)), RNG.uniform(-1, 1, 9), RNG.uniform(-1, 1, (9, 2))

@@ -7,8 +7,9 @@ import pytest
 from data import unit_rows
 
 import discreet
-from discreet.regression import Linear, Waves
-from discreet.regression.doubled import Doubled
+from discreet.features.fourier import Waves
+from discreet.features.linear import Linear
+from discreet.readers.least_squares.solution import Doubled
 from discreet.testing import Seeded
 
 DIM = 6

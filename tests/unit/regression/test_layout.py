@@ -9,9 +9,11 @@ from maps import KINDS, maps
 
 from discreet import InvalidInput
 from discreet.kernels import FEATURE_RADIUS
-from discreet.memory import Partial, Settings, Table, Unit
 from discreet.privacy import Neighbours, Privacy
-from discreet.regression import Moments
+from discreet.readers.least_squares.mechanism import Moments
+from discreet.sums.partial import Partial
+from discreet.sums.settings import Settings, Unit
+from discreet.sums.source import Table
 
 MAPS = maps(3)
 OPTIONS = {"heads": (), "value_dim": 2, "value_norm": 1.0, "tau": 0.25, "resolution": 14}

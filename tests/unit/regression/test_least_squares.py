@@ -11,9 +11,19 @@ from maps import public_rows
 
 import discreet
 from discreet import BudgetExceeded, CorruptRelease, InvalidInput, NotPrivateWarning
-from discreet.memory import Partial, Shape, Table, Unit, new_key, release
+from discreet.features.fourier import Waves
+from discreet.features.linear import Linear
 from discreet.privacy import NOT_PRIVATE
-from discreet.regression import LeastSquares, LeastSquaresOptions, Linear, Waves, settle
+from discreet.readers import attention
+from discreet.readers import least_squares as least_squares_reader
+from discreet.readers.least_squares.answers import LeastSquares
+from discreet.readers.least_squares.mechanism import settle
+from discreet.readers.least_squares.options import LeastSquaresOptions
+from discreet.sums.release import release
+from discreet.sums.partial import Partial
+from discreet.sums.sealing import new_key
+from discreet.sums.settings import Shape, Unit
+from discreet.sums.source import Table
 from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 2.0, "delta": 1e-6}
@@ -273,7 +283,7 @@ def test_a_file_predicts_the_same(tmp_path, kind, options):
     assert again.receipt == made.receipt
     assert np.array_equal(again.predict(QUERIES), made.predict(QUERIES))
     with pytest.raises(CorruptRelease, match="discreet-memory"):
-        discreet.memory.load(path)
+        attention.load(path)
     damaged = bytearray(path.read_bytes())
     damaged[-9] ^= 1
     path.write_bytes(damaged)
@@ -286,7 +296,7 @@ def test_load_opens_memories_too(tmp_path):
     memory.save(tmp_path / "memory.safetensors")
     assert isinstance(discreet.load(tmp_path / "memory.safetensors"), discreet.Memory)
     with pytest.raises(CorruptRelease, match="discreet-least-squares"):
-        discreet.regression.load(tmp_path / "memory.safetensors")
+        least_squares_reader.load(tmp_path / "memory.safetensors")
 
 
 def test_files_and_cards_do_not_depend_on_the_rows(tmp_path):

@@ -12,9 +12,12 @@ from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps, public_rows
 
 from discreet import InvalidInput
+from discreet.features import registry
+from discreet.features.concatenation import LinesAndWaves
+from discreet.features.fourier import IntegerFrequencies, Waves
+from discreet.features.landmarks import NearLandmarks
+from discreet.features.linear import Linear, Rays
 from discreet.kernels import FEATURE_RADIUS, Fourier
-from discreet.kernels.fourier import IntegerFrequencies
-from discreet.regression import Linear, LinesAndWaves, NearLandmarks, Rays, Waves, registry
 
 DIM, NORM = 5, 2.0
 MADE = maps(DIM, NORM)

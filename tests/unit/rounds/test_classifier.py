@@ -11,9 +11,12 @@ from maps import public_rows
 import discreet
 from discreet import CorruptRelease, InvalidInput, NotPrivateWarning, PrivacyLeakWarning
 from discreet.accounting import gaussian_sigma
+from discreet.features.linear import Linear, Rays
 from discreet.privacy import NOT_PRIVATE
-from discreet.regression import Linear, Rays
-from discreet.rounds import SoftmaxOptions, SoftmaxRegression
+from discreet.readers import attention, softmax
+from discreet.readers import least_squares as least_squares_reader
+from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.readers.softmax.options import SoftmaxOptions
 from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 2.0, "delta": 1e-6}
@@ -168,7 +171,7 @@ def test_a_file_predicts_the_same(tmp_path, kind):
     made = fit(features=kind, public_rows=public_rows(DIM), rows_hint=3_000)
     path = tmp_path / "fit.safetensors"
     made.save(path)
-    for load in (discreet.load, discreet.rounds.load):
+    for load in (discreet.load, softmax.load):
         with pytest.warns(NotPrivateWarning):
             again = load(path)
         assert isinstance(again, SoftmaxRegression)
@@ -178,7 +181,7 @@ def test_a_file_predicts_the_same(tmp_path, kind):
         assert np.array_equal(again.released.state, made.released.state)
         assert np.array_equal(again.logits(QUERIES), made.logits(QUERIES))
         assert np.array_equal(again.predict(QUERIES), made.predict(QUERIES))
-    for load in (discreet.memory.load, discreet.regression.load):
+    for load in (attention.load, least_squares_reader.load):
         with pytest.raises(CorruptRelease):
             load(path)
     damaged = bytearray(path.read_bytes())
@@ -198,7 +201,7 @@ def test_load_opens_the_others_too(tmp_path):
         assert isinstance(discreet.load(tmp_path / name), kind)
     for name in ("memory", "lines"):
         with pytest.raises(CorruptRelease, match="discreet-softmax-regression"):
-            discreet.rounds.load(tmp_path / name)
+            softmax.load(tmp_path / name)
 
 
 def test_files_and_cards_do_not_depend_on_the_rows(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.rounds.descent import Descent, Slowed
+from discreet.readers.softmax.descent import Descent, Slowed
 
 
 @pytest.mark.parametrize("rounds", [1, 4, 16, 100])

@@ -13,10 +13,10 @@ from maps import KINDS, maps
 from rounds import judged_table, rounds_of
 
 import discreet
-from discreet.memory import Table
-from discreet.regression import Waves
-from discreet.rounds.judging import Judgement, factor, split
-from discreet.rounds.remembered import Remembered
+from discreet.features.fourier import Waves
+from discreet.readers.softmax.calibration import Judgement, factor, split
+from discreet.readers.softmax.passes import Remembered
+from discreet.sums.source import Table
 from discreet.testing import Seeded, Silent
 
 MAPS = maps(3)

@@ -12,14 +12,12 @@ from rounds import CLIP, exact_sums, round_of, rounds_of, settings_of
 from discreet import InvalidInput
 from discreet.accounting import gaussian_sigma
 from discreet.kernels import FEATURE_RADIUS, Fourier
-from discreet.memory import Unit
-from discreet.memory.second_moments import drawable
-from discreet.memory.settings import part_sigmas, unit_sensitivity
 from discreet.noise.law import LARGEST_SCALE
 from discreet.privacy import Neighbours, Privacy
-from discreet.rounds import Rounds
-from discreet.rounds.layout import Round, Weights
-from discreet.rounds.settings import judgement
+from discreet.readers.softmax.layout import Round, Rounds, Weights
+from discreet.readers.softmax.settings import judgement
+from discreet.sums.moments import drawable
+from discreet.sums.settings import Unit, part_sigmas, unit_sensitivity
 
 MAPS = maps(3)
 LONGEST = 2**36

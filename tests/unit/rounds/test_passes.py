@@ -12,10 +12,10 @@ from maps import maps, public_rows
 
 import discreet
 from discreet import InvalidInput
-from discreet.memory import Table
-from discreet.rounds import Labels, remembered
-from discreet.rounds.passes import Passes
-from discreet.rounds.remembered import Remembered
+from discreet.readers.softmax import passes as remembered
+from discreet.readers.softmax.labels import Labels
+from discreet.readers.softmax.passes import Passes, Remembered
+from discreet.sums.source import Table
 from discreet.testing import Seeded
 
 ROWS, DIM = 137, 3

@@ -8,8 +8,8 @@ from data import unit_rows
 import discreet
 from discreet import InvalidInput
 from discreet.accounting import gaussian_sigma
-from discreet.regression import Linear
-from discreet.rounds import ClassifierPlan, plan
+from discreet.features.linear import Linear
+from discreet.readers.softmax.planning import ClassifierPlan, plan
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
 SHAPE = {"rows": 5000, "key_dim": 4, "classes": ["a", "b", "c"]}

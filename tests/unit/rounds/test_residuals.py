@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from discreet.rounds.residuals import probabilities, residuals
+from discreet.readers.softmax.layout import probabilities, residuals
 
 UNIT, BITS = 2.0**20, 19
 FREE = 2 * 2**BITS  # nothing is cut: ‖q‖ ≤ √2

@@ -5,11 +5,19 @@ import pytest
 from data import unit_rows
 
 from discreet import InvalidInput
-from discreet.memory import Unit
-from discreet.regression import NearLandmarks, Rays, Waves
-from discreet.rounds import SoftmaxOptions, settle
-from discreet.rounds.layout import Weights
-from discreet.rounds.settings import first_round, judgement, later_round, noise_of_round
+from discreet.features.fourier import Waves
+from discreet.features.landmarks import NearLandmarks
+from discreet.features.linear import Rays
+from discreet.readers.softmax.layout import Weights
+from discreet.readers.softmax.options import SoftmaxOptions
+from discreet.readers.softmax.settings import (
+    first_round,
+    judgement,
+    later_round,
+    noise_of_round,
+    settle,
+)
+from discreet.sums.settings import Unit
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
 

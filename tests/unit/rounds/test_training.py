@@ -10,12 +10,13 @@ from maps import maps, public_rows
 import discreet
 from discreet import InvalidInput
 from discreet.accounting import Gaussian, Receipt, gaussian_sigma
-from discreet.memory import Unit
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Neighbours
-from discreet.rounds import SoftmaxOptions, settle, training
-from discreet.rounds.layout import Weights
-from discreet.rounds.settings import first_round, judgement, later_round
+from discreet.readers.softmax import training
+from discreet.readers.softmax.layout import Weights
+from discreet.readers.softmax.options import SoftmaxOptions
+from discreet.readers.softmax.settings import first_round, judgement, later_round, settle
+from discreet.sums.settings import Unit
 from discreet.testing import Seeded, Silent
 
 DIM, ROUNDS, CLIP, MOMENTS, JUDGING = 4, 16, 0.2, 0.03, 0.03

@@ -22,9 +22,10 @@ from distributed import Client, LocalCluster, get_task_stream
 from pyarrow import parquet
 
 import discreet
-from discreet.memory import Partial, Table
 from discreet.shards import Job, cluster, tasks
 from discreet.shards import dask as shards
+from discreet.sums.partial import Partial
+from discreet.sums.source import Table
 from discreet.tables import Rows
 from discreet.testing import Silent
 

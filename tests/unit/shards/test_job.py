@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import discreet
 from discreet import BudgetExceeded, CorruptRelease, InvalidInput, LedgerError
 from discreet.ledger import Ledger
-from discreet.memory.arithmetic import fingerprint
 from discreet.shards import Job
+from discreet.sums.partial import fingerprint
 from discreet.testing import Silent
 
 KEYS, VALUES = unit_rows(60, 3), unit_rows(60, 2, seed=1)

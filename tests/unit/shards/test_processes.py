@@ -16,9 +16,10 @@ pa = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
 from pyarrow import parquet
 
 import discreet
-from discreet.memory import Partial, Table
 from discreet.shards import Job, processes, tasks
 from discreet.shards.crew import Crew
+from discreet.sums.partial import Partial
+from discreet.sums.source import Table
 from discreet.tables import Rows
 from discreet.testing import Silent
 

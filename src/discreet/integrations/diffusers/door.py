@@ -17,7 +17,6 @@ from discreet._warn import warn
 from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.integrations.diffusers.places import Kind, Place, places_of
 from discreet.integrations.diffusers.processor import PrivateProcessor
-from discreet.memory import Memories, several
 from discreet.nn.alone import Encoded, each_alone
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
@@ -33,6 +32,8 @@ from discreet.nn.model import (
     watched_stderr,
 )
 from discreet.noise import Entropy
+from discreet.readers.attention import bundle as several
+from discreet.readers.attention.bundle import Memories
 
 # Where a release says that batches are pairs.
 _GUIDED = "guided"

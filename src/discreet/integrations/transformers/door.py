@@ -13,13 +13,13 @@ from discreet._typing import Array
 from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.integrations.transformers.places import Place, places_of
 from discreet.integrations.transformers.serving import check_fresh, install, private_layers
-from discreet.memory import several
 from discreet.nn.alone import Encoded
 from discreet.nn.bounds import Bounds, weight_bounds
 from discreet.nn.building import Context, Layer, PrivateOptions
 from discreet.nn.calibration import watched_bounds
 from discreet.nn.model import build_places, layer_at, warn_of_noise, watched_stderr
 from discreet.noise import Entropy
+from discreet.readers.attention import bundle as several
 
 _OF_ROWS = (
     "one row of the context: what the encoder made of one token. The encoder's self-attention "

@@ -19,9 +19,9 @@ from discreet.integrations.transformers.places import (
     places_of,
     projections_of,
 )
-from discreet.memory import Memories
 from discreet.nn.model import arrays_at, check_weights, heads_of, names_of
 from discreet.nn.reading import PrivateHeads, linear_weight
+from discreet.readers.attention.bundle import Memories
 
 _HEADS = "private_heads"
 _PREFIX = "discreet_"

@@ -1,0 +1,1 @@
+"""What answers from released sums: one folder for each reader."""

@@ -1,0 +1,195 @@
+"""What a memory says about itself, and what every card says of who is protected."""
+
+import os
+from collections.abc import Iterable
+
+from discreet._card import Card, taken
+from discreet.privacy import NOT_PRIVATE, Neighbours
+from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.prediction import (
+    matching_rows,
+    mostly_noise,
+    noise_of_sums,
+    planned,
+    rows_needed,
+)
+from discreet.sums import container
+from discreet.sums.container import Format
+from discreet.sums.layout import RowLayout
+from discreet.sums.release import Released
+
+MOSTLY_NOISE = "MOSTLY NOISE"
+
+
+def card_of(released: Released[Layout]) -> Card:
+    """Return the card of a memory."""
+    facts = _facts(released)
+    return Card(tuple(facts.items()), tuple(_sentences(released, facts)))
+
+
+def _facts(released: Released[Layout]) -> dict[str, object]:
+    layout = released.layout
+    kernel = layout.kernel
+    noise = released.sigma * layout.real_unit
+    facts: dict[str, object] = {
+        **protection_facts(released),
+        "noise_sigma": noise,
+        "noise_sigma_lattice": released.sigma,
+        "noise_multiplier": released.mechanism.sigma,
+        "key_norm": kernel.key_norm,
+        "query_norm": kernel.query_norm,
+        "value_norm": layout.value_norm,
+        "tau": layout.real_tau,
+        "scale": kernel.scale,
+        "largest_logit": kernel.largest_logit,
+        "kernel": kernel.describe(),
+        "kernel_error": kernel.error,
+        "kernel_error_meaning": kernel.error_meaning,
+        "worst_numerator_stderr": noise * kernel.bound,
+        "worst_denominator_stderr": noise * kernel.bound / layout.real_tau,
+        "rows_needed": rows_needed(layout, sigma=released.sigma),
+        **_predicted(released),
+        "heads": list(layout.heads),
+        "key_dim": kernel.dim,
+        "value_dim": layout.value_dim,
+        "state_bytes": released.state.nbytes,
+        "rows": released.rows,
+        "rows_hint": released.rows_hint,
+        "entropy": released.source,
+        "version": released.version,
+    }
+    return facts
+
+
+def _predicted(released: Released[Layout]) -> dict[str, object]:
+    said = planned(released)
+    if said is None:
+        return {}
+    names = (
+        "signal",
+        "signal_to_error",
+        "stderr",
+        "noise_stderr",
+        "kernel_stderr",
+        "doubled_stderr",
+    )
+    return {f"predicted_{name}": getattr(said, name) for name in names}
+
+
+def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tuple[str, str]]:
+    layout, guarantee = released.layout, released.guarantee
+    kernel = layout.kernel
+    noise = (
+        f"rounded Gaussian, σ = {facts['noise_sigma']:.6g} on each of the sums, drawn once: "
+        f"{released.mechanism.sigma:.6g} times what a {guarantee.unit} can change in one head"
+    )
+    bounds = (
+        f"‖key‖ ≤ {kernel.key_norm:g}, ‖query‖ ≤ {kernel.query_norm:g}, "
+        f"‖value‖ ≤ {layout.value_norm:g}, enforced by clipping"
+    )
+    temperature = (
+        f"logit = {kernel.scale:.6g}·⟨query, key⟩, at most {kernel.largest_logit:.6g}; "
+        "fixed when the memory was built"
+    )
+    numerator = released.sigma * layout.real_unit * kernel.bound
+    sums = noise_of_sums(numerator=numerator, denominator=numerator / layout.real_tau)
+    said = planned(released)
+    size = (
+        f"{layout.head_count} head(s), {layout.columns} × {kernel.features:,} integers each, "
+        f"{released.state.nbytes:,} bytes"
+    )
+    own = sum(array.nbytes for array in kernel.arrays().values())
+    if own:
+        size += f", and {own:,} of the kernel"
+    if said is not None:
+        size += f"; {said.of_more_features}"
+    return [
+        *protection(released),
+        ("noise", noise),
+        ("bounds", bounds),
+        ("temperature", temperature),
+        ("kernel", f"{kernel.describe()}; {kernel.error:.3g} {kernel.error_meaning}"),
+        sums,
+        matching_rows(rows_needed(layout, sigma=released.sigma)),
+        *([] if said is None else [("prediction", said.verdict)]),
+        *noise_warning([released]),
+        ("size", size),
+        ("entropy", released.source),
+        ("made by", f"discreet {released.version}"),
+    ]
+
+
+def noise_warning(releases: Iterable[Released[Layout]]) -> list[tuple[str, str]]:
+    """Return the line that says that answers are mostly noise, if they are predicted to be.
+
+    No fact of a card: it depends on the noisy sums, and the length of a file does not.
+    """
+    text = mostly_noise(releases)
+    return [] if text is None else [(MOSTLY_NOISE, text)]
+
+
+def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
+    """Return the facts of a card that say who is protected, and how much."""
+    guarantee = released.guarantee
+    return {
+        "private": released.private,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "neighbours": str(guarantee.neighbours),
+        "unit": guarantee.unit,
+        "group_rows": released.group_rows,
+        "scope": guarantee.scope,
+        "guarantee": str(guarantee),
+        "leaks": list(released.receipt.leaks),
+        "mechanism": "rounded Gaussian noise, added once to integer sums",
+    }
+
+
+def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
+    """Return the lines of a card that say who is protected, and how much."""
+    guarantee = released.guarantee
+    rows = []
+    if not released.private:
+        rows.append((NOT_PRIVATE, f"the noise came from {released.source}, a source for tests"))
+    protects = f"any one {guarantee.unit} ({guarantee.neighbours.change})"
+    if guarantee.unit == "record":
+        protects += f", with the influence of at most {released.group_rows:g} row(s)"
+    counts = "the number of rows is private, too"
+    if released.rows is not None:
+        counts = f"the number of rows is public: {released.rows:,}"
+    elif guarantee.neighbours is Neighbours.REPLACE:
+        counts = "the number of records is public, the number of rows is not"
+    hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
+    given = "public figure given by the builder"
+    if "rows_hint" in released.receipt.leaks:
+        given = "figure that was taken from the rows"
+    rows += [
+        ("protects", protects),
+        ("guarantee", str(guarantee)),
+        *taken(released.receipt.leaks),
+        ("rows", f"{counts}; {given}: {hint}"),
+    ]
+    return rows
+
+
+MEMORY = Format("discreet-memory", Layout.restore, card_of)
+
+
+def save(released: Released[Layout], path: str | os.PathLike[str]) -> None:
+    """Write a release to a file: whole, or not at all."""
+    container.save(released, path, MEMORY)
+
+
+def load(path: str | os.PathLike[str]) -> Released[Layout]:
+    """Read a release, or raise `CorruptRelease` if the file is not one, or was altered."""
+    return container.load(path, MEMORY)
+
+
+def to_bytes(released: Released[Layout]) -> bytes:
+    """Return the file of a release. Its length depends on public settings only."""
+    return container.to_bytes(released, MEMORY)
+
+
+def from_bytes(data: bytes) -> Released[Layout]:
+    """Return the release that a file holds."""
+    return container.from_bytes(data, MEMORY)

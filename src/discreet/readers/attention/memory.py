@@ -1,0 +1,175 @@
+"""Answering from a released state: post-processing only, so it costs no privacy, ever."""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Literal, overload
+
+from discreet._card import Card
+from discreet._typing import Array
+from discreet._warn import warn
+from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
+from discreet.features.kernel import Evidence, Kernel
+from discreet.readers.attention.card import card_of
+from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.prediction import mostly_noise
+from discreet.readers.attention.reader import Reader
+from discreet.sums.asking import Placed, Question, ask
+from discreet.sums.release import Readable, Released
+
+# Weights are computed in float32 up to e^this; its range ends at e^88.
+_LARGEST_FLOAT32_LOGIT = 40.0
+
+
+# So many queries of a batch, or a few more, tell whether the kernel was made for such.
+_LOOKED_AT = 16
+
+_STRANGERS = (
+    "Most of these queries are unlike the public rows that this memory was built with, so answers "
+    "may be far off; their standard errors say how far. Other public rows, or a Fourier kernel, "
+    "would do better."
+)
+
+
+class Memory(Readable[Layout]):
+    """Private attention: softmax(scale·QKᵀ)·V over keys and values that nobody can get out again.
+
+    Made by `discreet.build` or `discreet.load`. (ε, δ)-private as `guarantee` says, for any number
+    of adaptive queries, and for giving the whole object away. `docs/privacy.md`, "Memory".
+
+    Queries are numpy arrays or torch tensors of shape (..., d), or (..., *heads, m, d) for a memory
+    with heads; answers have the same kind, dtype and device, and torch differentiates through
+    them. Queries longer than the public `query_norm` are clipped to it.
+    """
+
+    _layout_type = Layout
+
+    def __init__(self, released: Released[Layout]) -> None:
+        super().__init__(released)
+        self._judged = False
+
+    @classmethod
+    def of_release(cls, released: Iterable[Released[Layout]]) -> "list[Memory]":
+        """Return the memories of one release, and warn once if their answers are mostly noise."""
+        memories = [cls(each) for each in released]
+        with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
+            _warn_of_noise(memories)
+        return memories
+
+    @property
+    def kernel(self) -> Kernel:
+        """The feature map, with its scale, bounds and error."""
+        return self._released.layout.kernel
+
+    @property
+    def scale(self) -> float:
+        """Logit = scale·⟨q, k⟩; fixed when the memory was built."""
+        return self.kernel.scale
+
+    @cached_property
+    def reader(self) -> Reader:
+        """How to answer, as pure functions: for models that are compiled or exported."""
+        return Reader.of(self._released)
+
+    @cached_property
+    def _placed(self) -> Placed:
+        return Placed(self.reader.arrays)
+
+    @cached_property
+    def card(self) -> Card:
+        """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
+        return card_of(self._released)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file that answers queries anywhere, atomically; never pickle."""
+        from discreet.readers.attention.card import save
+
+        save(self._released, path)
+
+    @overload
+    def attend(self, queries: Array, *, stderr: Literal[False] = False) -> Array: ...
+    @overload
+    def attend(self, queries: Array, *, stderr: Literal[True]) -> tuple[Array, Array]: ...
+
+    def attend(self, queries: Array, *, stderr: bool = False) -> Array:
+        """Return private attention, and how far each number is from exact attention.
+
+        Args:
+            queries: shape (..., d), or (..., *heads, m, d).
+            stderr: whether to return standard errors, too: of each number against exact attention
+                over the rows at the same temperature, noise and kernel together. 1.96 of them hold
+                95% of the time. (`noise_stderr` has the noise alone.) `docs/errors.md`.
+
+        Returns:
+            Shape (..., d_v), clamped to the ball of values. With `stderr`, a pair of arrays of that
+            shape.
+
+        Warns with `NotCoveredWarning` if most queries are unlike the public rows of a memory that
+        was built with `public_rows`; and with `MostlyNoiseWarning`, once, if answers of this memory
+        are predicted to be mostly noise and nobody has been told.
+        """
+        _warn_of_noise([self])
+        if stderr:
+            return self._ask(self._watching(self.reader.answers_with_stderr), queries)
+        return self._ask(self._watching(self.reader.answers), queries)[0]
+
+    def _watching(self, question: Question) -> Question:
+        """Return a question that warns if most queries are unlike what the kernel knows."""
+        if self.kernel.evidence is not Evidence.RESIDUAL:
+            return question
+
+        def asked(rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+            count = rows.shape[1]
+            some = rows[:, :: max(count // _LOOKED_AT, 1)]
+            if hasattr(some, "detach"):
+                some = some.detach()
+            if count and not bool(self.kernel.knows(some, arrays)):
+                warn(_STRANGERS, NotCoveredWarning)
+            return question(rows, arrays)
+
+        return asked
+
+    def differences(self, queries: Array) -> tuple[Array, Array]:
+        """Return how far answers are from the base rate, and the standard error of each distance.
+
+        The base rate is the answer to the query at the origin: the mean of all values. An answer
+        within 1.96 standard errors of it is not clear of the noise: it may be the base rate, and no
+        more. Shapes as `attend`. `docs/errors.md`, "Differences from the base rate".
+        """
+        _warn_of_noise([self])
+        return self._ask(self._watching(self.reader.differences), queries)
+
+    def noise_stderr(self, queries: Array) -> Array:
+        """Return the standard error of the noise in each number of `attend`, without the kernel."""
+        return self._ask(self.reader.answers_with_noise, queries)[1]
+
+    def sums(self, queries: Array) -> tuple[Array, Array]:
+        """Return AV, shape (..., d_v), and D, shape (...), before normalisation and clamping.
+
+        AV = Σ_i exp(scale·⟨q, k_i⟩)·v_i and D = Σ_i exp(scale·⟨q, k_i⟩), with the noise.
+        """
+        [both] = self._ask(self.reader.sums, queries)
+        return both[..., :-1], both[..., -1]
+
+    def sums_stderr(self, queries: Array) -> tuple[Array, Array]:
+        """Return the standard error of each entry of AV, and of D, both of shape (...)."""
+        [noise] = self._ask(self.reader.noise, queries)
+        return noise[..., 0], noise[..., 0] / self._released.layout.real_tau
+
+    def _ask(self, question: Question, queries: Array) -> tuple[Array, ...]:
+        """Return what a reader answers, in the shape and dtype of the queries."""
+        sharp = self.kernel.largest_logit > _LARGEST_FLOAT32_LOGIT
+        norm = self.kernel.query_norm
+        return ask(
+            question, queries, self._released.layout, self._placed, norm=norm, in_float64=sharp
+        )
+
+
+def _warn_of_noise(memories: list[Memory]) -> None:
+    """Warn if answers are predicted to be mostly noise: once for each memory, whoever asks."""
+    new = [each for each in memories if not each._judged]  # noqa: SLF001 (part of the class)
+    if new and (text := mostly_noise(each.released for each in new)) is not None:
+        warn(text, MostlyNoiseWarning)
+    for each in new:
+        each._judged = True  # noqa: SLF001

@@ -1,0 +1,268 @@
+"""What a memory will be like, before anything is spent: from public numbers only."""
+
+import math
+from dataclasses import dataclass
+from typing import Unpack
+
+from discreet import _validate
+from discreet._card import titled
+from discreet.features import kernel_registry as registry
+from discreet.features.kernel import Kernel
+from discreet.privacy import rounded_up
+from discreet.readers.attention.error_model import Goal, Sample
+from discreet.readers.attention.mechanism import Layout, settle
+from discreet.readers.attention.options import CommonOptions, Options
+from discreet.readers.attention.prediction import (
+    Prediction,
+    matching_rows,
+    noise_of_sums,
+    rows_needed,
+)
+from discreet.sums.options import shows_options
+from discreet.sums.settings import Settings, Shape, Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Predictions for one memory. `str(plan)` is a page for people.
+
+    Standard errors and the signal are those of one number of an answer (`Prediction`), right within
+    a factor of two or three for most data: `docs/errors.md`.
+
+    Attributes:
+        rows: the public number of rows that it is planned for.
+        goal: what answers are for.
+        scale: the one that was asked for, or recommended.
+        recommended_scale: the best for the goal, with this kernel.
+        kernel: the feature map.
+        kernel_reason: why it was chosen.
+        tau: weight of the denominator.
+        value_norm: public bound on values.
+        value_dim: width of values.
+        numerator_stderr: standard error of each entry of AV at a query of length `query_norm`.
+        denominator_stderr: of D.
+        rows_needed: rows at the largest logit for D to be five standard errors: fewer are noise.
+        prediction: signal and errors for rows that are centred, or like the public rows.
+        state_bytes: size of the state.
+        build_flops: floating-point operations of the build.
+        warning: what is wrong with the temperature, if anything.
+    """
+
+    rows: int
+    epsilon: float
+    delta: float
+    goal: Goal
+    scale: float
+    recommended_scale: float
+    kernel: Kernel
+    kernel_reason: str
+    tau: float
+    value_norm: float
+    value_dim: int
+    numerator_stderr: float
+    denominator_stderr: float
+    rows_needed: float
+    prediction: Prediction
+    state_bytes: int
+    build_flops: float
+    warning: str | None
+
+    @property
+    def signal(self) -> float:
+        """How much answers differ from query to query where keys tell values apart: at best."""
+        return self.prediction.signal
+
+    @property
+    def signal_to_error(self) -> float:
+        """Signal over standard error: below one, answers are mostly error."""
+        return self.prediction.signal_to_error
+
+    @property
+    def noise_stderr(self) -> float:
+        """The part of `stderr` that the noise makes."""
+        return self.prediction.noise_stderr
+
+    @property
+    def kernel_stderr(self) -> float:
+        """The part of `stderr` that the kernel makes."""
+        return self.prediction.kernel_stderr
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of each number of an answer, noise and kernel."""
+        return self.prediction.stderr
+
+    @property
+    def doubled_stderr(self) -> float:
+        """The same with twice as many random features."""
+        return self.prediction.doubled_stderr
+
+    def stderr_if(self, *, attended: float) -> float:
+        """Return the standard error of an answer that so many rows make up, all else told nothing.
+
+        If they are as near as rows can be and agree, so that the answer is as long as values are,
+        and its numbers are alike.
+
+        Args:
+            attended: a number of rows, for instance a tenth of all.
+        """
+        attended = _validate.real("attended", attended, above=0)
+        return min(self.prediction.spread.error_of(attended), 1.0) * self.value_norm
+
+    def __str__(self) -> str:
+        facts = [
+            (
+                "for",
+                (
+                    f"{self.rows:,} rows at ε = {rounded_up(self.epsilon)}, "
+                    f"δ = {rounded_up(self.delta)}"
+                ),
+            ),
+            ("verdict", self.verdict),
+            ("advice", self.advice),
+            (
+                "scale",
+                (
+                    f"{self.scale:.4g} (recommended: {self.recommended_scale:.4g}, for "
+                    f"goal={str(self.goal)!r}: {_MEANING[self.goal]})"
+                ),
+            ),
+            ("kernel", f"{self.kernel.describe()}: {self.kernel_reason}"),
+            ("kernel error", f"{self.kernel.error:.3g} {self.kernel.error_meaning}"),
+            ("features", f"{self.kernel.features:,}; {self.prediction.of_more_features}"),
+            noise_of_sums(numerator=self.numerator_stderr, denominator=self.denominator_stderr),
+            matching_rows(self.rows_needed),
+            ("state", f"{self.state_bytes:,} bytes, whatever the number of rows"),
+            ("build", f"{self.build_flops / 1e9:,.3g} billion operations"),
+        ]
+        if self.warning:
+            facts.append(("warning", self.warning))
+        return titled(facts)
+
+    @property
+    def verdict(self) -> str:
+        """What the figures come to, in a sentence or two."""
+        return self.prediction.verdict
+
+    @property
+    def advice(self) -> str:
+        """What limits the answers, and what to change."""
+        said = self.prediction
+        if self.scale > 1.2 * self.recommended_scale and said.signal_to_error < 2:
+            return f"the temperature limits it: scale={self.recommended_scale:.3g} would do better."
+        if said.kernel_stderr > said.noise_stderr:
+            more = f"allow more features (features={2 * self.kernel.features})"
+            if said.spread.sample is None:
+                more += ", or give public_rows"
+            if not self.kernel.weight_error:
+                more = "ask for a smaller eps_s"
+            return f"the kernel limits it: {more}; more rows or a larger ε do not help against it."
+        if said.signal_to_error < 1:
+            return (
+                "the noise limits it, and answers will be mostly noise: more rows, a larger ε, or "
+                "fewer and wider classes of values."
+            )
+        return "the noise limits it: twice the rows, or twice the ε, would halve it."
+
+
+_MEANING = {
+    Goal.RANK: "votes and classes; goal='average' is as soft or softer, with less error",
+    Goal.AVERAGE: "numbers; goal='rank' is as sharp or sharper, for votes and classes",
+}
+
+
+@shows_options(Options, CommonOptions.__annotations__)
+def plan(
+    *,
+    rows: int,
+    key_dim: int,
+    value_dim: int,
+    heads: int = 1,
+    by_record: bool = False,
+    **options: Unpack[CommonOptions],
+) -> Plan:
+    """Return what `build` with these options would give, before any privacy is spent.
+
+    A function of public numbers only. The options are those of `build` (`Options`), but for: rows,
+    a public (rounded) number of them, `build`'s `rows_hint`; key_dim and value_dim, d and d_v;
+    heads, of all layers together; by_record, whether `groups` will be given.
+    """
+    rows = _validate.whole("rows", rows, at_least=1, at_most=2**40)
+    heads = _validate.whole("heads", heads, at_least=1, at_most=2**20)
+    key_dim = _validate.whole("key_dim", key_dim, at_least=1, at_most=2**20)
+    value_dim = _validate.whole("value_dim", value_dim, at_least=1, at_most=2**20)
+    wanted = Options(rows_hint=rows, **options)
+    shape = Shape(heads=(heads,), key_dim=key_dim, value_dim=value_dim)
+    settings = settle([shape], wanted, unit=Unit.RECORD if by_record else Unit.ROW)
+    automatic = wanted.kernel == registry.AUTO
+    reason = settings.layouts[0].kernel.why_offered(wanted.eps_s) if automatic else "as asked"
+    public_rows = wanted.public_rows_of(0, 1, dim=key_dim)
+    sample = None
+    if public_rows is not None:
+        sample = Sample.of(public_rows.mixed / settings.layouts[0].kernel.key_norm)
+    asked = wanted.scale is not None or isinstance(wanted.kernel, Kernel)
+    goal = Goal(wanted.goal)
+    return _predict(rows, settings, reason, goal=goal, sample=sample, asked=asked)
+
+
+def _predict(
+    rows: int,
+    settings: Settings[Layout],
+    reason: str,
+    *,
+    goal: Goal,
+    sample: Sample | None,
+    asked: bool,
+) -> Plan:
+    """Return the plan; `asked` is whether the scale was asked for, and not recommended."""
+    layout = settings.layouts[0]
+    kernel = layout.kernel
+    numerator = settings.sigma(layout) * layout.real_unit * kernel.bound
+    prediction = Prediction.of(layout, rows=rows, sigma=settings.sigma(layout), sample=sample)
+    best = kernel.scale
+    if asked:
+        best = prediction.spread.recommended_scale(kernel.key_norm * kernel.query_norm, goal)
+    needed = rows_needed(layout, sigma=settings.sigma(layout))
+    return Plan(
+        rows=rows,
+        epsilon=settings.privacy.epsilon,
+        delta=settings.privacy.delta,
+        goal=goal,
+        scale=kernel.scale,
+        recommended_scale=best,
+        kernel=kernel,
+        kernel_reason=reason,
+        tau=layout.real_tau,
+        value_norm=layout.value_norm,
+        value_dim=layout.value_dim,
+        numerator_stderr=numerator,
+        denominator_stderr=numerator / layout.real_tau,
+        rows_needed=needed,
+        prediction=prediction,
+        state_bytes=8 * math.prod(layout.shape),
+        build_flops=_build_flops(rows, layout),
+        warning=_warning(prediction, best=best, needed=needed, delta=settings.privacy.delta),
+    )
+
+
+def _build_flops(rows: int, layout: Layout) -> float:
+    kernel = layout.kernel
+    return rows * layout.head_count * (kernel.operations + 2.0 * kernel.features * layout.columns)
+
+
+def _warning(prediction: Prediction, *, best: float, needed: float, delta: float) -> str | None:
+    """Return what is wrong with the temperature or the number of rows; None if nothing is."""
+    rows, kernel = prediction.spread.rows, prediction.kernel
+    if delta * rows >= 1:
+        return f"δ = {delta:g} is not below one over the number of rows: it protects nobody."
+    if needed > rows:
+        return (
+            f"{rows:,} rows are too few at this ε and δ, at any temperature: answers will be noise."
+        )
+    if kernel.scale <= best * 1.2 or prediction.signal_to_error >= 1:
+        return None
+    return (
+        f"scale {kernel.scale:.4g} is too sharp for {rows:,} rows, this ε and this kernel: answers "
+        f"differ by {prediction.signal_to_error:.2g} times their standard error. "
+        f"scale={best:.3g} would do."
+    )

@@ -1,0 +1,114 @@
+"""Predictions of a classifier: post-processing only, so it costs no privacy, ever."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from discreet._arrays import namespace
+from discreet._card import Card
+from discreet._typing import Array, Floats
+from discreet.features.base import QueryMap
+from discreet.readers.softmax.calibration import totals_stderr
+from discreet.readers.softmax.layout import STATE_BITS, Rounds
+from discreet.sums.asking import Placed, ask
+from discreet.sums.release import Readable
+
+
+class SoftmaxRegression(Readable[Rounds]):
+    """A private classifier: which class a row is of, learnt from rows that nobody can get out.
+
+    Made by `discreet.softmax_regression` or `discreet.load`. (ε, δ)-private as `guarantee` says,
+    for any number of predictions, and for giving the whole object away. `docs/privacy.md`,
+    "Rounds".
+
+    Queries are numpy arrays or torch tensors of shape (..., d); logits and probabilities have the
+    same kind, dtype and device, and torch differentiates through them. Queries longer than the
+    public `key_norm` are clipped to it, as keys are.
+    """
+
+    _layout_type = Rounds
+
+    @property
+    def features(self) -> QueryMap:
+        """The feature map, with its bounds."""
+        return self._released.layout.kernel
+
+    @cached_property
+    def classes(self) -> Array:
+        """The labels, in the order of logits and probabilities, shape (C,)."""
+        return np.asarray(self._released.layout.classes)
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """W of the logits φ(q)·W, shape (r, C)."""
+        return np.asarray(self._released.state[0].T * 2.0**-STATE_BITS)
+
+    @property
+    def totals(self) -> tuple[Floats, float]:
+        """About how many rows each class has, shape (C,), and the standard error of each.
+
+        Records that were scaled down count for less.
+        """
+        [totals] = self._released.others[0]
+        return totals.astype(np.float64), totals_stderr(self._released)
+
+    @cached_property
+    def card(self) -> Card:
+        """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
+        from discreet.readers.softmax.card import card_of
+
+        return card_of(self._released)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file that predicts anywhere, atomically; never pickle."""
+        from discreet.readers.softmax.card import save
+
+        save(self._released, path)
+
+    def logits(self, queries: Array) -> Array:
+        """Return how much speaks for each class, around zero: shape (..., d) to (..., C)."""
+        norm = self.features.key_norm
+        return ask(self._logits, queries, self._released.layout, self._placed, norm=norm)[0]
+
+    def probabilities(self, queries: Array) -> Array:
+        """Return the probability of each class, shape (..., C): softmax of the logits.
+
+        As far as noise and clipping let them be right: `docs/classifier.md`, "Probabilities".
+        """
+        logits = self.logits(queries)
+        xp = namespace(logits)
+        weights = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+        return weights / xp.sum(weights, axis=-1, keepdims=True)
+
+    def predict(self, queries: Array, *, balanced: bool = False) -> Array:
+        """Return the most probable label, a numpy array of shape (...).
+
+        Args:
+            queries: shape (..., d).
+            balanced: whether to judge as if all classes were equally frequent: finds more of rare
+                classes, and is wrong more often on the whole. By the noisy totals of classes.
+        """
+        logits = self.logits(queries)
+        xp = namespace(logits)
+        if balanced:
+            logits = logits - xp.asarray(self._log_totals, dtype=logits.dtype, device=logits.device)
+        best = xp.argmax(logits, axis=-1)
+        return self.classes[np.asarray(best.cpu() if hasattr(best, "cpu") else best)]
+
+    @property
+    def _log_totals(self) -> Floats:
+        """Logarithms of the totals, none of them below its own standard error."""
+        totals, error = self.totals
+        return np.log(np.maximum(totals, max(error, 1.0)))
+
+    @cached_property
+    def _placed(self) -> Placed:
+        return Placed({**self.features.query_arrays(), "weights": self.coefficients[None]})
+
+    def _logits(self, queries: Array, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+        features = self.features.query_features(self.features.within(queries), arrays)
+        logits = features @ arrays["weights"]
+        xp = namespace(logits)
+        return (logits - xp.mean(logits, axis=-1, keepdims=True),)

@@ -1,0 +1,214 @@
+"""The file of a memory, and of whatever is released as one is: noisy state, settings and card.
+
+What a file looks like is in `_packing`; here is what these put in it, and what is believed of it.
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import accounting
+from discreet._card import Card
+from discreet._files import whole_file
+from discreet._packing import BLANK, FORMAT_VERSION, Restorer, digest, pack, read, unpack
+from discreet.accounting import Receipt
+from discreet.accounting.compose import covers
+from discreet.accounting.receipt import but_for
+from discreet.errors import CorruptRelease
+from discreet.privacy import Guarantee
+from discreet.sums.layout import AnyLayout_co, RowLayout
+from discreet.sums.release import Released
+from discreet.sums.settings import Unit, rows_are_public, unit_sensitivity
+
+__all__ = [
+    "BLANK",
+    "FORMAT_VERSION",
+    "Format",
+    "Restorer",
+    "digest",
+    "from_bytes",
+    "largest_file",
+    "load",
+    "pack",
+    "read",
+    "restore",
+    "restorer",
+    "save",
+    "settings_of",
+    "tensors_of",
+    "to_bytes",
+    "unpack",
+]
+
+# More than a header has besides parameters: names, the guarantee in words, the card's lines.
+_SENTENCES = 2**14
+
+
+@dataclass(frozen=True)
+class Format(Generic[AnyLayout_co]):
+    """One kind of release, as files know it.
+
+    Attributes:
+        name: that a file says it is.
+        restore: makes the layout from its parameters and arrays.
+        card: makes the card that a file carries.
+    """
+
+    name: str
+    restore: Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], AnyLayout_co]
+    card: Callable[[Any], Card]
+
+
+def save(
+    released: Released[AnyLayout_co],
+    path: str | os.PathLike[str],
+    form: Format[AnyLayout_co],
+) -> None:
+    """Write a release to a file: whole, or not at all."""
+    data = to_bytes(released, form)
+    with whole_file(Path(path)) as file:
+        file.write(data)
+
+
+def load(path: str | os.PathLike[str], *forms: Format[AnyLayout_co]) -> Released[AnyLayout_co]:
+    """Read a release of one of some formats.
+
+    Raises `CorruptRelease` if the file is none, or was altered.
+    """
+    return read(path, lambda data: from_bytes(data, *forms))
+
+
+def to_bytes(released: Released[AnyLayout_co], form: Format[AnyLayout_co]) -> bytes:
+    """Return the file of a release. Its length depends on public settings only."""
+    return pack(
+        tensors_of(released),
+        name=form.name,
+        settings=settings_of(released),
+        card=form.card(released).to_dict(),
+    )
+
+
+def largest_file(layout: RowLayout) -> int:
+    """Return what the file of a release takes, at most, in bytes: known before a row is read.
+
+    Sums and public arrays as they are; a header that has the parameters in the settings and once
+    more on the card, in JSON within JSON, which may double them; and sentences.
+    """
+    sums = sum(np.dtype(np.int64).itemsize * math.prod(shape) for shape in layout.shapes)
+    arrays = sum(array.nbytes for array in layout.arrays().values())
+    parameters = len(json.dumps(layout.parameters()).encode())
+    return sums + arrays + 4 * parameters + _SENTENCES
+
+
+def from_bytes(data: bytes, *forms: Format[AnyLayout_co]) -> Released[AnyLayout_co]:
+    """Return the release that a file holds, if it is of one of these formats."""
+    return unpack(data, {form.name: restorer(form) for form in forms})
+
+
+def restorer(form: Format[AnyLayout_co]) -> Restorer[Released[AnyLayout_co]]:
+    """Return what makes a release of one format from a file's settings and tensors."""
+    return lambda settings, tensors: restore(settings, tensors, form.restore)
+
+
+def tensors_of(released: Released[RowLayout]) -> dict[str, NDArray[Any]]:
+    """Return the noisy sums and the kernel's arrays, under the names that a file has for them."""
+    return {
+        **dict(zip(released.layout.part_names, (released.state, *released.others), strict=True)),
+        **released.layout.arrays(),
+    }
+
+
+def settings_of(released: Released[RowLayout]) -> dict[str, object]:
+    """Return the numbers that, with the tensors, make the same release again."""
+    return {
+        **released.layout.parameters(),
+        "guarantee": asdict(released.guarantee),
+        "mechanism": asdict(released.mechanism),
+        "sigma": released.sigma,
+        "source": released.source,
+        "private": released.private,
+        "group_rows": released.group_rows,
+        "rows": released.rows,
+        "rows_hint": released.rows_hint,
+        "release": released.release,
+        "version": released.version,
+        # Only where there are some: so it was before there was such a field.
+        **({"leaks": list(released.receipt.leaks)} if released.receipt.leaks else {}),
+    }
+
+
+def restore(
+    settings: dict[str, Any],
+    tensors: Mapping[str, NDArray[Any]],
+    layout_of: Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], AnyLayout_co],
+) -> Released[AnyLayout_co]:
+    """Return the release with these settings and tensors, as far as they can be believed."""
+    layout = layout_of(settings, tensors)
+    if not all(str(settings[name]).isprintable() for name in ("source", "release", "version")):
+        raise CorruptRelease("Expected texts that can be printed.")
+    parts = [tensors[name] for name in layout.part_names]
+    for part, shape in zip(parts, layout.shapes, strict=True):
+        if part.shape != shape or part.dtype != np.int64:
+            raise CorruptRelease("Expected the state to have the shape that its settings say.")
+        part.flags.writeable = False
+    state, *others = parts
+    guarantee = Guarantee(**settings["guarantee"])
+    mechanism = accounting.Gaussian(**settings["mechanism"])
+    _check_claims(guarantee, mechanism, layout, settings)
+    return Released(
+        state=state,
+        others=tuple(others),
+        layout=layout,
+        guarantee=guarantee,
+        receipt=_receipt(guarantee, mechanism, settings),
+        **{
+            name: settings[name] for name in ("sigma", "group_rows", "rows", "rows_hint", "version")
+        },
+    )
+
+
+def _receipt(
+    guarantee: Guarantee, mechanism: accounting.Gaussian, settings: dict[str, Any]
+) -> Receipt:
+    made = Receipt(
+        id=settings["release"],
+        mechanisms=((mechanism, 1),),
+        neighbours=guarantee.neighbours,
+        unit=guarantee.unit,
+        scope=guarantee.scope,
+        source=settings["source"],
+        private=settings["private"],
+        leaks=tuple(settings.get("leaks", ())),
+    )
+    scope = guarantee.scope.removeprefix(made.mark).removesuffix(but_for("", made.leaks))
+    if made.leaks and made.covering(scope) != guarantee.scope:
+        raise CorruptRelease("Expected the guarantee to say what was taken from the rows.")
+    return replace(made, scope=scope)
+
+
+def _check_claims(
+    guarantee: Guarantee,
+    mechanism: accounting.Gaussian,
+    layout: RowLayout,
+    settings: dict[str, Any],
+) -> None:
+    """Check that noise, mechanism and guarantee belong together, as far as a file can tell."""
+    sensitivity = unit_sensitivity(
+        layout, guarantee.neighbours, Unit(guarantee.unit), settings["group_rows"]
+    )
+    fits = (
+        mechanism.sensitivity >= math.sqrt(layout.head_count) * (1 - 1e-12)
+        and math.isclose(settings["sigma"], mechanism.sigma * sensitivity, rel_tol=1e-9)
+        and covers(guarantee, [(mechanism, 1)])
+        and (settings["group_rows"] == 1 or guarantee.unit == Unit.RECORD)
+        and (settings["rows"] is None or rows_are_public(guarantee.neighbours, guarantee.unit))
+    )
+    if not fits:
+        raise CorruptRelease("Expected the noise to be what the guarantee needs.")

@@ -1,0 +1,249 @@
+"""The public settings of a build: one Gaussian mechanism over all heads and layers.
+
+`settle` makes them from options and shapes: pure functions of public numbers. Nothing here ever
+sees a row, or how many there are: a builder who needs a size gives a public `rows_hint`.
+"""
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Generic
+
+from discreet import _validate, accounting
+from discreet.accounting import Receipt
+from discreet.errors import InvalidInput
+from discreet.ledger.account import Account, check
+from discreet.noise import Entropy, RoundedGaussian
+from discreet.noise.law import LARGEST_SCALE
+from discreet.privacy import Guarantee, Neighbours, Privacy
+from discreet.sums.layout import AnyLayout_co, RowLayout
+
+# A sum this many standard errors above zero is clear of the noise.
+CLEAR = 5.0
+
+# The noise is aimed at this many lattice units: fine enough to see no rounding, and coarse enough
+# for exact draws to be fast.
+_NOISE_BITS = 36
+_FEATURE_BITS = 16
+_LEAST_RESOLUTION, _FINEST_RESOLUTION = 8, 22
+
+
+class Unit(StrEnum):
+    """Whom the guarantee protects."""
+
+    ROW = "row"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What one layer looks like, without its number of rows."""
+
+    heads: tuple[int, ...]
+    key_dim: int
+    value_dim: int
+
+    def __post_init__(self) -> None:
+        for name in ("key_dim", "value_dim"):
+            _validate.whole(name, getattr(self, name), at_least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Generic[AnyLayout_co]):
+    """What all states of one build share; fixed before the first row is read.
+
+    Each head's state gets noise in proportion to its own sensitivity s: σ = multiplier·s. A row
+    moves every head by at most s, so the whole release is one Gaussian mechanism of sensitivity
+    √heads and standard deviation `multiplier`, in units of s. `docs/privacy.md`, "Memory".
+
+    Attributes:
+        layouts: the layers.
+        privacy: what the whole release may spend.
+        unit: a row, or a record of many rows.
+        group_rows: a record's influence is scaled down to that of so many rows.
+        rows_hint: the public number of rows that the builder gave, if any.
+        leaks: names of what was taken from the rows: on the receipt, and wherever that goes.
+    """
+
+    layouts: tuple[AnyLayout_co, ...]
+    privacy: Privacy
+    unit: Unit
+    group_rows: float = 1.0
+    rows_hint: int | None = None
+    leaks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        group_rows = _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6)
+        if self.unit is Unit.ROW and group_rows != 1:
+            _validate.reject("group_rows", self.group_rows, "1 unless groups are given")
+        object.__setattr__(self, "group_rows", group_rows)
+        for layout in self.layouts:
+            largest = max(part_sigmas(layout, self.sigma(layout)))
+            if largest > LARGEST_SCALE:
+                raise InvalidInput(
+                    f"Expected epsilon={self.privacy.epsilon} to be larger{layout.or_else}: the "
+                    f"noise would be {self.multiplier * self.group_rows:,.0f} times what one row "
+                    "can contribute."
+                )
+
+    @property
+    def head_count(self) -> int:
+        """The number of heads of all layers together."""
+        return sum(layout.head_count for layout in self.layouts)
+
+    @cached_property
+    def multiplier(self) -> float:
+        """σ in units of one head's sensitivity."""
+        return noise_multiplier(self.privacy, self.head_count)
+
+    @property
+    def mechanism(self) -> accounting.Gaussian:
+        """The whole release, as the accountant sees it."""
+        return accounting.Gaussian(
+            sigma=self.multiplier,
+            sensitivity=_root(self.head_count),
+            neighbours=self.privacy.neighbours,
+        )
+
+    def check(self, account: Account | None) -> None:
+        """Raise `BudgetExceeded` if a release would not fit the account now, if there is one."""
+        pairs = ((self.mechanism, 1),)
+        check(account, pairs, unit=str(self.unit), delta=self.privacy.delta)
+
+    def sensitivity(self, layout: RowLayout) -> float:
+        """Return how far one head's sums of a layer can move, in lattice units (L2).
+
+        Sums in several parts: each part times its weight. For records only the sum over all heads
+        is bounded, by √heads times this.
+        """
+        return unit_sensitivity(layout, self.privacy.neighbours, self.unit, self.group_rows)
+
+    def sigma(self, layout: RowLayout) -> float:
+        """Return the standard deviation of the noise on a layer's first part, in lattice units."""
+        return self.multiplier * self.sensitivity(layout)
+
+    def laws(self, layout: RowLayout) -> tuple[RoundedGaussian, ...]:
+        """Return the noise of each part of a layer."""
+        return tuple(
+            RoundedGaussian(sigma=each) for each in part_sigmas(layout, self.sigma(layout))
+        )
+
+    @property
+    def crude_multiplier(self) -> float:
+        """σ in units of the largest contribution of one row; for replaced rows at most this."""
+        return crude_multiplier(self.privacy, self.head_count, self.group_rows)
+
+    @property
+    def squared_cap(self) -> float:
+        """A record's contribution, in units of each head's C, has at most this squared norm."""
+        return self.head_count * self.group_rows**2
+
+    @property
+    def public_rows(self) -> bool:
+        """Whether the number of rows is public: only rows that are replaced leave it as it is."""
+        return rows_are_public(self.privacy.neighbours, self.unit)
+
+    @property
+    def scope(self) -> str:
+        """What the guarantee covers."""
+        count, (one, many) = len(self.layouts), self.layouts[0].noun
+        all_of_it = f"the {one}" if count == 1 else f"all {count} {many} of this build together"
+        return f"{all_of_it}, with all answers to any queries,"
+
+    def receipt(self, entropy: Entropy) -> Receipt:
+        """Return a receipt for one release, to be made before its noise is drawn."""
+        return Receipt.issue(
+            mechanisms=((self.mechanism, 1),),
+            neighbours=self.privacy.neighbours,
+            unit=str(self.unit),
+            scope=self.scope,
+            entropy=entropy,
+            leaks=self.leaks,
+        )
+
+    def guarantee(self, receipt: Receipt) -> Guarantee:
+        """Return what is promised for the whole release: all that was asked for is spent."""
+        return Guarantee(
+            self.privacy.epsilon,
+            self.privacy.delta,
+            self.privacy.neighbours,
+            unit=receipt.unit,
+            scope=receipt.covering(receipt.scope),
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of every public number, arrays of kernels included.
+
+        Partials with other hashes do not merge. Minimax polynomials and landmarks are found by
+        linear algebra, which may differ in a last bit on another kind of processor, and then so
+        does this: give all machines one kernel.
+        """
+        layouts = [layout.parameters() for layout in self.layouts]
+        facts = {
+            "layouts": layouts,
+            "privacy": [self.privacy.epsilon, self.privacy.delta, self.privacy.neighbours],
+            "unit": self.unit,
+            "group_rows": self.group_rows,
+            "rows_hint": self.rows_hint,
+            **({"leaks": self.leaks} if self.leaks else {}),
+        }
+        hashed = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+        for layout in self.layouts:
+            for name, array in sorted(layout.arrays().items()):
+                hashed.update(f"{name} {array.dtype.str} {array.shape}".encode())
+                hashed.update(array.tobytes())
+        return hashed.hexdigest()
+
+
+def rows_are_public(neighbours: Neighbours, unit: str) -> bool:
+    """Return whether the number of rows is public under such a guarantee."""
+    return unit == Unit.ROW and neighbours is Neighbours.REPLACE
+
+
+def part_sigmas(layout: RowLayout, sigma: float) -> tuple[float, ...]:
+    """Return the standard deviation of the noise on each part, given that of the first."""
+    return tuple(sigma / weight for weight in layout.part_weights)
+
+
+def unit_sensitivity(
+    layout: RowLayout, neighbours: Neighbours, unit: Unit, group_rows: float
+) -> float:
+    """Return how far one unit can move one head's sums, in lattice units."""
+    if unit is Unit.ROW:
+        return layout.row_sensitivity(neighbours)
+    both = 2 if neighbours is Neighbours.REPLACE else 1
+    return both * group_rows * layout.row_bound
+
+
+def noise_multiplier(privacy: Privacy, heads: int) -> float:
+    """Return σ for a mechanism that moves each of so many heads by one."""
+    return accounting.gaussian_sigma(
+        epsilon=privacy.epsilon, delta=privacy.delta, sensitivity=_root(heads)
+    )
+
+
+def crude_multiplier(privacy: Privacy, heads: int, group_rows: float) -> float:
+    """Return σ in units of the largest contribution of one row, before the kernel is known."""
+    both = 2 if privacy.neighbours is Neighbours.REPLACE else 1
+    return noise_multiplier(privacy, heads) * both * group_rows
+
+
+def value_resolution(multiplier: float, *, rows_hint: int | None) -> int:
+    """Return how finely values are rounded: coarser where the noise is larger, or the rows many.
+
+    Args:
+        multiplier: σ in units of a row's contribution, `group_rows` included.
+        rows_hint: a public number of rows, if there is one; four times as many will fit.
+    """
+    resolution = _NOISE_BITS - _FEATURE_BITS - math.ceil(math.log2(multiplier))
+    if rows_hint is not None:
+        resolution = min(resolution, 62 - 3 - _FEATURE_BITS - math.ceil(math.log2(rows_hint)))
+    return min(max(resolution, _LEAST_RESOLUTION), _FINEST_RESOLUTION)
+
+
+def _root(heads: int) -> float:
+    return math.sqrt(heads) * (1 + 2.0**-50 * (math.isqrt(heads) ** 2 != heads))
