@@ -30,15 +30,19 @@ if TYPE_CHECKING:
         paper,
         testing,
     )
+    from discreet._api import (
+        Builder,
+        LeastSquaresBuilder,
+        build,
+        build_many,
+        least_squares,
+        softmax_regression,
+    )
     from discreet.accounting import combine
-    from discreet.readers.attention.building import Builder, build, build_many
-    from discreet.readers.attention.memory import Memory
-    from discreet.readers.attention.planning import plan
-    from discreet.readers.least_squares.answers import LeastSquares
-    from discreet.readers.least_squares.building import LeastSquaresBuilder, least_squares
-    from discreet.readers.loading import load
-    from discreet.readers.softmax.answers import SoftmaxRegression
-    from discreet.readers.softmax.building import softmax_regression
+    from discreet.readers.attention import Memories, Memory, plan
+    from discreet.readers.least_squares import LeastSquares
+    from discreet.readers.registry import load
+    from discreet.readers.softmax import SoftmaxRegression
 
 __all__ = [
     "BudgetExceeded",
@@ -50,6 +54,7 @@ __all__ = [
     "LeastSquares",
     "LeastSquaresBuilder",
     "LedgerError",
+    "Memories",
     "Memory",
     "MostlyNoiseWarning",
     "Neighbours",
@@ -82,14 +87,14 @@ _ROOMS = (
     "paper",
     "testing",
 )
+_API = ("Builder", "LeastSquaresBuilder", "build", "build_many", "least_squares")
 _FROM = {
-    **dict.fromkeys(("Builder", "Memory", "build", "build_many", "plan"), "readers.attention"),
+    **dict.fromkeys((*_API, "softmax_regression"), "_api"),
+    **dict.fromkeys(("Memories", "Memory", "plan"), "readers.attention"),
+    "LeastSquares": "readers.least_squares",
+    "SoftmaxRegression": "readers.softmax",
     "combine": "accounting",
-    **dict.fromkeys(
-        ("LeastSquares", "LeastSquaresBuilder", "least_squares"), "readers.least_squares"
-    ),
-    **dict.fromkeys(("SoftmaxRegression", "softmax_regression"), "readers.softmax"),
-    "load": "readers.loading",
+    "load": "readers.registry",
 }
 
 

@@ -16,7 +16,7 @@ import discreet
 from discreet import NotPrivateWarning
 from discreet.kernels import Fourier
 from discreet.readers.attention.bundle import Memories
-from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.options import Options
 from discreet.sklearn import PrivateClassifier, PrivateRegressor
 from discreet.sums.partial import Partial
@@ -49,7 +49,7 @@ ESTIMATORS = {
 
 def settings():
     options = Options(**PRIVACY, kernel=KERNEL, group_rows=2.0)
-    return settle([Shape(heads=(), key_dim=3, value_dim=2)], options, unit=Unit.RECORD)
+    return ATTENTION.resolve([Shape(heads=(), key_dim=3, value_dim=2)], options, unit=Unit.RECORD)
 
 
 def sums(groups):

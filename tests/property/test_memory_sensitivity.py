@@ -12,7 +12,7 @@ from kernel_contract import landmarks, wild_landmarks
 
 from discreet.kernels import Fourier, Minimax, Taylor
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.layout import Layout
 from discreet.sums import records
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Settings, Unit

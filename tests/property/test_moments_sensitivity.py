@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps
 
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.least_squares.mechanism import Moments
+from discreet.readers.least_squares.layout import Moments
 from discreet.sums import records
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Settings, Unit

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps
-from rounds import exact_sums, judged_sums, round_of, rounds_of, settings_of
+from rounds import calibration, exact_sums, judged_sums, round_of, rounds_of, settings_of
 
 from discreet.privacy import Neighbours
-from discreet.readers.softmax.settings import judgement
 from discreet.sums.settings import Unit
 
 MAPS = maps(2, 2.0)
@@ -255,7 +254,7 @@ def test_second_moments_have_their_share_of_all_rounds():
 def last_moved(whole, weights, *neighbours):
     """How far what is judged moves between two tables (keys, labels, groups), over the claim."""
     sums = (judged_sums(whole, weights, *each) for each in neighbours)
-    return moved(judgement(whole), *sums)
+    return moved(calibration(whole), *sums)
 
 
 @st.composite

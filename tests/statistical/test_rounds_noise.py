@@ -6,17 +6,17 @@ from functools import cache
 import numpy as np
 import pytest
 from maps import maps
+from rounds import calibration, first_round, later_round, resolved
 from scipy import stats
 
 import discreet
 from discreet.accounting import gaussian_sigma
 from discreet.features.linear import Linear
 from discreet.noise import RoundedGaussian
-from discreet.readers.softmax import training
-from discreet.readers.softmax.calibration import Judgement, factor
+from discreet.readers.softmax import mechanism
+from discreet.readers.softmax.calibration import Calibration, factor
 from discreet.readers.softmax.layout import Weights
 from discreet.readers.softmax.options import SoftmaxOptions
-from discreet.readers.softmax.settings import first_round, judgement, later_round, settle
 from discreet.sums.settings import Unit
 from discreet.testing import Seeded
 
@@ -29,7 +29,7 @@ SIGMA = gaussian_sigma(epsilon=1.0, delta=1e-6)
 
 
 def settings_of(unit=Unit.ROW, **changes):
-    return settle(DIM, SoftmaxOptions(**OPTIONS | changes), unit=unit)
+    return resolved(DIM, SoftmaxOptions(**OPTIONS | changes), unit=unit)
 
 
 # That shares add up to one is tested elsewhere.
@@ -114,7 +114,7 @@ def judged(kind):
             totals, stated = made.totals
             errors.append((totals - truth) / stated)
     assert len(noises) == 5
-    unit = Judgement.of(MANY, made.released.layout.resolution).real_unit
+    unit = Calibration.of(MANY, made.released.layout.resolution).real_unit
     return np.concatenate(noises) * unit, np.concatenate(errors)
 
 
@@ -160,7 +160,7 @@ def test_records_have_noise_for_all_of_their_rows():
     this = later_round(whole, Weights.of(np.ones((DIM + 1, CLASSES))))
     law = this.laws(this.layouts[0])[0]
     assert law.sigma * this.layouts[0].real_unit == pytest.approx(3 * ON_SUMS, rel=1e-3)
-    last = judgement(whole)
+    last = calibration(whole)
     [law] = last.laws(last.layouts[0])
     assert law.sigma * last.layouts[0].real_unit == pytest.approx(3 * ON_JUDGED, rel=1e-3)
 
@@ -187,7 +187,7 @@ def test_all_noise_together_reaches_the_coefficients_as_fixed_in_advance(feature
         factors.append(factor(*given))
         return factors[-1]
 
-    monkeypatch.setattr(training, "factor", watched)
+    monkeypatch.setattr(mechanism, "factor", watched)
     weights = []
     for seed in range(12):
         made = discreet.softmax_regression(

@@ -5,14 +5,38 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.softmax.calibration import Judged
+from discreet.readers.softmax import mechanism
+from discreet.readers.softmax.calibration import Calibration, Confidence
 from discreet.readers.softmax.layout import Rounds, Weights
-from discreet.readers.softmax.settings import first_round, judgement, later_round
-from discreet.sums.accumulate import Adder
-from discreet.sums.settings import Settings, Unit
+from discreet.readers.softmax.mechanism import SOFTMAX
+from discreet.sums.accumulate import Accumulator
+from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import Table
 
 CLIP, ROUNDS, MOMENTS, JUDGING = 0.3, 16, 0.03, 0.03
+
+
+def resolved(dim, options, unit=Unit.ROW):
+    """Settings of a classifier that was asked for."""
+    return SOFTMAX.resolve([Shape(heads=(), key_dim=dim, value_dim=1)], options, unit=unit)
+
+
+def first_round(settings):
+    """Settings of the first round."""
+    [layout] = settings.layouts
+    return settings.part(mechanism.first_round(settings), layout.of_first)
+
+
+def later_round(settings, weights):
+    """Settings of a round with this W."""
+    [layout] = settings.layouts
+    return settings.part(layout.at(weights), layout.of_round)
+
+
+def calibration(settings):
+    """Settings of the last pass."""
+    [layout] = settings.layouts
+    return settings.part(Calibration.of(layout), layout.judging)
 
 
 def rounds_of(kernel, classes=2, **changes):
@@ -46,20 +70,20 @@ def round_of(settings, weights=None, coarseness=0):
 
 def exact_sums(settings, keys, labels, groups=None):
     """The exact sums of one round over rows."""
-    adder = Adder(settings)
+    adder = Accumulator(settings)
     adder.add([Table(keys, np.asarray(labels)[:, None])], groups=groups)
     return adder.sums
 
 
 def judged_table(table, layout, weights):
     """What is added up of rows after the last round, with this W: an array of shape (r, C)."""
-    return Judged(table.keys, table.values, table, layout.at(Weights.of(weights)))
+    return Confidence(table.keys, table.values, table, layout.at(Weights.of(weights)))
 
 
 def judged_sums(settings, weights, keys, labels, groups=None):
     """The exact sums of the last release over rows, with this W."""
     [layout] = settings.layouts
-    adder = Adder(judgement(settings))
+    adder = Accumulator(calibration(settings))
     table = Table(keys, np.asarray(labels)[:, None])
     adder.add([judged_table(table, layout, weights)], groups=groups)
     return adder.sums

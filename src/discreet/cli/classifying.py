@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from discreet.cli.commands import (
 )
 from discreet.cli.delivery import Delivery
 from discreet.cli.inputs import table
+from discreet.cli.places import released
 from discreet.cli.shell import already_written
 from discreet.errors import InvalidInput
-from discreet.readers.loading import to_bytes
+from discreet.readers.registry import to_bytes
 from discreet.readers.softmax.answers import SoftmaxRegression
-from discreet.readers.softmax.building import softmax_regression
+from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.readers.softmax.planning import ClassifierPlan
 from discreet.tables import read_array
 
@@ -40,19 +42,20 @@ def fit_file(
     public: Path | None,
     force: bool,
     as_json: bool,
-    **options: object,
+    **options: Any,  # noqa: ANN401 (those of the command)
 ) -> None:
     """Fit a classifier to a table and write it: whole, or not at all."""
     given = table(data, keys=keys, labels=label, groups=groups)
     check_output(output, force=force, inputs=(*given.files, public))
-    arguments = given.arguments(options)
     with Delivery(output, force=force) as delivery:
-        fit = softmax_regression(
+        fit = released(
+            SOFTMAX,
+            given,
             classes=parse_classes(classes, numbers=not given.rows.has_texts),
             public_rows=public_rows(public),
             progress=has_terminal(),
-            on_settled=delivery.claim_release,
-            **arguments,
+            on_resolved=delivery.claim_release,
+            **options,
         )
         delivery.write_release(fit, lambda: to_bytes(fit), options)
     with already_written(output):

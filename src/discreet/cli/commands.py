@@ -18,18 +18,19 @@ from discreet._card import titled
 from discreet._files import whole_file
 from discreet.cli.delivery import Delivery
 from discreet.cli.inputs import to_build
-from discreet.cli.places import build_on
+from discreet.cli.places import released
 from discreet.cli.shell import Page, already_written, printable
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.features.public_rows import PublicRows
 from discreet.readers.attention.bundle import Memories
-from discreet.readers.attention.card import to_bytes
 from discreet.readers.attention.comparison import compare
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.least_squares.answers import LeastSquares
-from discreet.readers.loading import Release as ReleasedFile
-from discreet.readers.loading import load as open_release
+from discreet.readers.registry import AnyFile as ReleasedFile
+from discreet.readers.registry import load as open_release
 from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.sums.container import to_bytes
 from discreet.tables import read_array, split
 
 Release = TypeVar("Release", Memory, SoftmaxRegression)
@@ -74,15 +75,18 @@ def build_file(
     """Build a memory from files and write it: whole, or not at all."""
     given = to_build(source, values_file, keys=keys, values=values, groups=groups)
     check_output(output, force=force, inputs=(*given.files, public))
-    build = build_on(given, workers=workers, scheduler=scheduler)
     with Delivery(output, force=force) as delivery:
-        memory = build(
+        memory = released(
+            ATTENTION,
+            given,
+            workers=workers,
+            scheduler=scheduler,
             public_rows=public_rows(public),
             progress=has_terminal(),
-            on_settled=delivery.claim_release,
-            **given.arguments(options),
+            on_resolved=delivery.claim_release,
+            **options,
         )
-        delivery.write_release(memory, lambda: to_bytes(memory.released), options)
+        delivery.write_release(memory, lambda: to_bytes(memory), options)
     with already_written(output):
         if as_json:
             print_json({"output": str(output), **memory.card.to_dict()})

@@ -12,7 +12,7 @@ from discreet.cli.commands import (
 from discreet.cli.shell import already_written
 from discreet.pages import as_html
 from discreet.pages.sheet import HOW_TO_GET_PICTURES
-from discreet.readers.loading import whole_guarantee
+from discreet.readers.registry import whole_guarantee
 
 
 def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -> None:

@@ -20,10 +20,10 @@ from discreet._typing import Floats
 from discreet.demo import digits
 from discreet.demo.digits import Split
 from discreet.readers.attention import comparison as oracle
-from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
-from discreet.sums import release
+from discreet.sums.door import release
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Shape, Unit
 from discreet.sums.source import Table
@@ -95,7 +95,7 @@ def on_memories(data: Split, epsilon: float, *, trials: int) -> Attacked:
         rows_hint=digits.ROWS_HINT,
     )
     shape = Shape(heads=(), key_dim=data.keys.shape[1], value_dim=CLASSES)
-    settings = settle([shape], options, unit=Unit.ROW)
+    settings = ATTENTION.resolve([shape], options, unit=Unit.ROW)
     others = Partial.of([Table(data.keys, data.values)], settings)
     [known] = release(others, entropy=Silent())  # what she computes of the others, herself
     images, hidden, values = _planted(data, trials)

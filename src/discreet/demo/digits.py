@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._api import build
 from discreet._typing import Floats
 from discreet.errors import DiscreetError, NotPrivateWarning
 from discreet.noise import Entropy
 from discreet.readers.attention import comparison as oracle
-from discreet.readers.attention.building import build
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.planning import Plan, plan
 from discreet.testing import Silent

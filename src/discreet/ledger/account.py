@@ -19,8 +19,10 @@ class Counted(TypedDict, total=False):
         ledger: where it is counted; None for nowhere.
         dataset: the name that its rows have there.
         analyst: who asks, if that is to be known.
+        account: all three in one (`Ledger.account`), in their place.
     """
 
+    account: "Account | None"
     ledger: "Ledger | None"
     dataset: str | None
     analyst: str | None

@@ -314,7 +314,7 @@ def attach(mha: nn.Module, path: str | os.PathLike[str]) -> PrivateCrossAttentio
         mha: the module that it was made of, or one with the same weights.
         path: of the file.
     """
-    memories = several.load(path)
+    memories = several.Memories.load(path)
     check_weights("the module", memories.arrays, Heads.of(mha))
     warn_of_noise([memories])
     return PrivateCrossAttention(memories, **_manners(mha))

@@ -14,6 +14,7 @@ from typing import Any, TypedDict, cast
 import numpy as np
 
 from discreet import _validate
+from discreet._api import Builder
 from discreet._arrays import float64, has_mask, plain_numbers
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput, MostlyNoiseWarning
@@ -24,8 +25,7 @@ from discreet.nn.bounds import Bounds
 from discreet.nn.heads import Heads
 from discreet.nn.projection import ExactLinear, normalised
 from discreet.noise import Entropy
-from discreet.readers.attention.building import Builder
-from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
 from discreet.sums.progress import progress_bar
@@ -268,7 +268,7 @@ def _kernels(layer: Layer, heads: int, unit: Unit, options: dict[str, Any]) -> l
             query_norm=float(bounds.query_norm[at]),
             value_norm=float(bounds.value_norm[at]),
         )
-        [layout] = settle([shape], asked, unit=unit).layouts
+        [layout] = ATTENTION.resolve([shape], asked, unit=unit).layouts
         if layout.kernel.evidence is Evidence.CERTIFICATE:
             break
     numbers = zip(scaling, bounds.key_norm, bounds.query_norm, strict=True)

@@ -14,7 +14,7 @@ import torch
 
 from discreet import _validate
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.attention.mechanism import default_tau
+from discreet.sums.layout import default_tau
 from discreet.sums.settings import noise_multiplier
 
 # The field is made of so many waves; a fresh draw each time, so few serve.

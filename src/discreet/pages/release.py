@@ -15,7 +15,8 @@ from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.card import MOSTLY_NOISE
 from discreet.readers.attention.memory import Memory
 from discreet.readers.least_squares.answers import LeastSquares
-from discreet.readers.loading import Release, whole_guarantee
+from discreet.readers.registry import AnyFile as Release
+from discreet.readers.registry import whole_guarantee
 from discreet.readers.softmax.answers import SoftmaxRegression
 
 _KINDS: dict[type, str] = {

@@ -1,44 +1,49 @@
-"""One memory from many files, or from a Dask collection, on a cluster.
+"""One release from many files, or from a Dask collection, on a cluster.
 
 One task a file or partition makes sealed sums (`Job.partial`), a tree of tasks merges them, and
 this process releases. With groups, rows are shuffled first, sealed (`Job.scatter`, `Job.gather`),
 so that all of a record is added up in one place. What tasks return, and Dask stores, sends or
-spills, is public or sealed. Files without a cluster need no scheduler (`processes`). Needs the
-extra `dask`.
+spills, is public or sealed. The key of a job is in its tasks: in the memory of the scheduler, and
+on connections, which are encrypted where the cluster is ours. Files without a cluster need no
+scheduler (`processes`). Needs the extra `dask`.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import logging
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
-from discreet.errors import DiscreetError, InvalidInput
-from discreet.ledger import Ledger
-from discreet.ledger.account import Counted
+from discreet._warn import warn
+from discreet.errors import DiscreetError, InvalidInput, PrivacyLeakWarning
+from discreet.ledger import Account, Ledger
+from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
-from discreet.readers.attention.mechanism import Layout
-from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import BuildOptions, Options
 from discreet.shards import exchange, processes, tasks
-from discreet.shards.crew import TOO_DEADLY
-from discreet.shards.job import Job
+from discreet.shards.job import Job, read_once
+from discreet.shards.pool import TOO_DEADLY
 from discreet.shards.processes import MERGED_AT_ONCE, files_of, part_count, worker_count
-from discreet.sums.collector import OnSettled
+from discreet.sums.mechanism import AnyOptions, AnyRelease, Mechanism, OnResolved
 from discreet.sums.options import shows_options
 from discreet.sums.progress import progress_bar
-from discreet.sums.settings import Settings
+from discreet.sums.settings import Settings, Shape, Unit
 from discreet.tables import Rows
 
 try:
     import dask
-    from distributed import Client, Future, KilledWorker, as_completed
-
-    from discreet.shards.cluster import connected, own_cluster, warn_if_anybody_listens
+    from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 except ImportError:
     raise InvalidInput("Expected Dask for a cluster: pip install 'discreet[dask]'.") from None
 
 __all__ = ["build", "connected"]
+
+# Seconds that a scheduler has to answer in.
+_PATIENCE = 10
 
 
 @shows_options(Options, BuildOptions.__annotations__)
@@ -48,16 +53,17 @@ def build(
     keys: str | Sequence[str] | None = None,
     values: str | Sequence[str] | None = None,
     groups: str | None = None,
+    reader: str = "attention",
     client: "Client | None" = None,
     workers: int | None = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    account: Account | None = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
-    on_settled: OnSettled | None = None,
-    **options: Unpack[BuildOptions],
-) -> Memory:
+    **options: Any,  # noqa: ANN401 (the reader's own)
+) -> Any:  # noqa: ANN401 (what the reader makes of it)
     """Return the memory that `discreet.build` would make of all rows, to the bit.
 
     (epsilon, delta)-differentially private as `discreet.build` is. Tasks that are retried, run
@@ -71,6 +77,8 @@ def build(
         keys: columns of keys, as for `Rows`; left out if `source` is one.
         values: columns of values, likewise.
         groups: the column that names the record of each row; None if each row is its own.
+        reader: what is built: "attention", or another that reads rows once ("least_squares",
+            "distances"); then the options are those of its own front door.
         client: of a running cluster, whose connections are encrypted (TLS) or within one process;
             of others `PrivacyLeakWarning` warns. Without one, files are read by processes of this
             machine, as `discreet.shards.processes.build` does it; a collection is computed by a
@@ -78,25 +86,65 @@ def build(
         workers: processes of this machine; by default one for each processor.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
-        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
-        dataset: the name that the rows have there.
-        analyst: who asks, if that is to be known.
-        on_settled: as for `discreet.build`.
+        account: where the release is counted, if anywhere: `Ledger.account(dataset, analyst)`.
+        ledger: or its parts: a `discreet.ledger.Ledger`,
+        dataset: the name that the rows have there,
+        analyst: and who asks, if that is to be known.
         **options: as for `discreet.build`.
     """
-    counted = Counted(ledger=ledger, dataset=dataset, analyst=analyst)
-    columns: dict[str, Any] = {"keys": keys, "values": values, "groups": groups}
+    mechanism = read_once(reader)
+    return build_on(
+        mechanism,
+        source,
+        mechanism.options(**options),
+        columns={"keys": keys, "values": values, "groups": groups},
+        client=client,
+        workers=workers,
+        entropy=entropy,
+        progress=progress,
+        account=account_of(ledger, dataset, analyst, account),
+    )
+
+
+def build_on(
+    mechanism: Mechanism[AnyOptions, Any, AnyRelease],
+    source: object,
+    options: AnyOptions,
+    *,
+    columns: dict[str, Any],
+    client: "Client | None" = None,
+    workers: int | None = None,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    account: Account | None = None,
+    on_resolved: OnResolved | None = None,
+) -> AnyRelease:
+    """Return what `sums.mechanism.build` would make of all rows, to the bit.
+
+    Args:
+        mechanism: what is built; it reads rows once.
+        source: as for `build`.
+        options: public.
+        columns: the names of columns, as for `Rows`.
+        client: as for `build`.
+        workers: as for `build`.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        account: on which the release is counted before its noise, if on any.
+        on_resolved: told the public settings before rows are added up.
+    """
     by_partition = hasattr(source, "to_delayed")
     if client is None and not by_partition:  # files of this machine need no scheduler
-        return processes.build(
+        return processes.build_files(
+            mechanism,
             source,
-            **columns,
+            options,
+            columns=columns,
             workers=workers,
             entropy=entropy,
             progress=progress,
-            on_settled=on_settled,
-            **counted,
-            **options,
+            account=account,
+            on_resolved=on_resolved,
         )
     if client is not None:
         warn_if_anybody_listens(client)
@@ -104,17 +152,18 @@ def build(
     cluster = own_cluster(worker_count(workers)) if client is None else nullcontext(client)
     with cluster as running:
         key_dim, value_dim = rows.known_widths or rows.widths(running)
-        job = Job(
-            key_dim=key_dim, value_dim=value_dim, by_record=rows.by_record, **counted, **options
-        )
-        if on_settled is not None:
-            on_settled(job.settings)
-        return _build(running, rows, job, entropy=entropy, progress=progress)
+        shape = Shape(heads=(), key_dim=key_dim, value_dim=value_dim)
+        unit = Unit.RECORD if rows.by_record else Unit.ROW
+        job = Job.of(mechanism, shape, options, unit=unit, account=account)
+        if on_resolved is not None:
+            on_resolved(job.settings)
+        release: AnyRelease = _build(running, rows, job, entropy=entropy, progress=progress)
+        return release
 
 
 def _build(
     client: Client, rows: "_Partitions", job: Job, *, entropy: Entropy | None, progress: bool
-) -> Memory:
+) -> Any:  # noqa: ANN401 (what the reader makes of it)
     """Run all tasks, and release."""
     workers = max(len(client.nthreads()), 1)
     parts = part_count(job, shards=len(rows.names), workers=workers)
@@ -241,5 +290,91 @@ class _Tasks:
         return level[0] if len(level) == 1 else self.merged(level)
 
 
-def _public(settings: Settings[Layout]) -> Settings[Layout]:
+def _public(settings: Settings[Any]) -> Settings[Any]:
     return settings
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """Yield a client of the cluster at an address, "tls://host:port" or "tcp://host:port".
+
+    Certificates for the former are where Dask's configuration says (`distributed.comm.tls`).
+    """
+    try:
+        client = Client(address, timeout=_PATIENCE)
+    except (OSError, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"Expected a scheduler of Dask at {address}: {type(error).__name__}."
+        ) from None
+    with client:
+        yield client
+
+
+@contextmanager
+def own_cluster(workers: int) -> Iterator[Client]:
+    """Yield a client of a cluster on this machine, which is closed again.
+
+    It keeps partitions in memory: those of a collection are not sealed, and must not go to a disk.
+    """
+    memory = dict.fromkeys(("target", "spill", "pause", "terminate"), False)
+    config = {f"distributed.worker.memory.{name}": at for name, at in memory.items()}
+    others: dict[str, Any] = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+        "distributed.worker.profile.enabled": False,  # nobody looks at it
+        "distributed.scheduler.worker-saturation": "inf",  # a worker has its next task at hand
+        # Memory that is given back after every array costs a tenth of the time.
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True) as folder,
+        dask.config.set(config | others | {"temporary-directory": folder}),
+        _started(
+            n_workers=workers,
+            threads_per_worker=1,
+            memory_limit=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // workers,
+            security=True,  # encrypted, and nobody else can connect
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            local_directory=folder,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _started(**options: Any) -> LocalCluster:  # noqa: ANN401
+    """Return a cluster, or raise an exception that says why there is none."""
+    advice = (
+        "Expected worker processes to start, and they import the script that this is called from: "
+        'call it below if __name__ == "__main__".'
+    )
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # a worker, importing it
+        raise InvalidInput(advice)
+    try:
+        return LocalCluster(**options)
+    except RuntimeError:
+        raise InvalidInput(advice) from None
+
+
+def warn_if_anybody_listens(client: Client) -> None:
+    """Warn if others than the cluster's own processes can connect to it, or listen.
+
+    A port of this machine, too, is open to all its users: only TLS keeps them out. To keep the key
+    from whoever can connect is of no use: they can run code of their own on every worker.
+    """
+    if not all(map(_is_closed, [client.scheduler.address, *client.nthreads()])):
+        warn(
+            "connections of this Dask cluster are not encrypted: whoever can reach its scheduler "
+            "or listens, other users of this machine too, gets the key of this job and can read "
+            "exact sums and rows. Use TLS (LocalCluster(security=True), distributed.Security), a "
+            "cluster within one process (inproc://), or for files of this machine "
+            "discreet.shards.processes (--workers), which needs no network.",
+            PrivacyLeakWarning,
+        )
+
+
+def _is_closed(address: str) -> bool:
+    """Return whether nobody but its two ends can read a connection, or make one of their own."""
+    return str(address).partition("://")[0] in {"tls", "wss", "inproc"}

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import float64
 from discreet._ids import digests_of
-from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.sums.sealing import Envelope
-from discreet.sums.source import Table, names_of
+from discreet.sums.source import Chunk, Table, names_of
 
 # Keys, values, and a hash of the record of each row.
 Piece = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -60,7 +59,7 @@ def check_whole(names: Collection[str]) -> None:
 
 
 def scatter(
-    chunks: Iterable[tuple[list[Table], Array]], *, shard: str, parts: int, digest: str, key: bytes
+    chunks: Iterable[Chunk], *, shard: str, parts: int, digest: str, key: bytes
 ) -> list[bytes]:
     """Return the rows of a shard, divided by record and sealed: one piece for each part.
 

@@ -1,33 +1,30 @@
 """Public settings and one key: rows are added up anywhere, and released in one place, once."""
 
-import os
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self, Unpack
+from typing import Any, Self
 
 from discreet import _validate
 from discreet._typing import Array
-from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
-from discreet.ledger import Ledger
+from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
 from discreet.privacy import rounded_up
-from discreet.readers.attention.mechanism import Layout, settle
-from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import BuildOptions, Options
+from discreet.readers.registry import mechanism_named
 from discreet.shards import exchange
-from discreet.sums.options import shows_options
+from discreet.sums.door import Latch, release
+from discreet.sums.mechanism import Mechanism
+from discreet.sums.options import ReleaseOptions, shows_options
 from discreet.sums.partial import Partial, checked_name, fingerprint
-from discreet.sums.release import release
 from discreet.sums.sealing import new_key
 from discreet.sums.settings import Settings, Shape, Unit
-from discreet.sums.source import Feed, Table, tables_of
+from discreet.sums.source import Chunk, RowSource, tables_of
 
 # Keys and values of one shard; or chunks of them, with or without the record of each row.
 ShardRows = tuple[Array, Array] | Iterable[Sequence[Array]]
 
-_RELEASED = "its privacy budget is spent, and a second release would spend it again"
 _COPY = "this is a copy, for workers; the job itself releases, in the process that made it"
 
 
@@ -48,8 +45,8 @@ class JobSecret:
 class Job:
     """One release of rows that lie in many places, under one (epsilon, delta).
 
-    The options are those of `build`. Each shard of the rows has a name and becomes sealed bytes
-    (`partial`), anywhere; `release` takes them all, and adds the noise, once::
+    Each shard of the rows has a name and becomes sealed bytes (`partial`), anywhere; `release`
+    takes them all, and adds the noise, once::
 
         job = Job(key_dim=64, value_dim=10, epsilon=1.0, delta=1e-6, rows_hint=1_000_000)
         parts = [job.partial((keys, values), shard=name) for name, keys, values in shards]
@@ -58,6 +55,19 @@ class Job:
     A job can be pickled, so that it travels to workers. Whoever has it, or a copy, has its key, and
     can read the exact sums of all shards: let it travel over encrypted connections only. What it
     seals can be stored and sent anywhere.
+
+    Args:
+        key_dim: width of keys.
+        value_dim: width of values.
+        heads: leading axes of keys and values; () for one head.
+        by_record: whether records of many rows are protected: then rows come with groups.
+        reader: what is built: "attention", or another that reads rows once ("least_squares",
+            "distances"); then the options are those of its own front door.
+        account: where the release is counted, if anywhere: `Ledger.account(dataset, analyst)`.
+        ledger: or its parts: a `discreet.ledger.Ledger`,
+        dataset: the name that the rows have there,
+        analyst: and who asks, if that is to be known.
+        **options: as for `discreet.build`.
     """
 
     def __init__(
@@ -67,61 +77,74 @@ class Job:
         value_dim: int,
         heads: tuple[int, ...] = (),
         by_record: bool = False,
+        reader: str = "attention",
+        account: Account | None = None,
         ledger: Ledger | None = None,
         dataset: str | None = None,
         analyst: str | None = None,
-        **options: Unpack[BuildOptions],
+        **options: Any,  # noqa: ANN401 (the reader's own)
     ) -> None:
-        """Settle everything that is public, and make a key.
-
-        Args:
-            key_dim: width of keys.
-            value_dim: width of values.
-            heads: leading axes of keys and values; () for one head.
-            by_record: whether records of many rows are protected: then rows come with groups.
-            ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
-            dataset: the name that the rows have there.
-            analyst: who asks, if that is to be known.
-            **options: see `Options`. epsilon and delta are required; without a
-                `scale`, so is `rows_hint`.
-        """
-        chosen = Options(**options)
+        mechanism = read_once(reader)
         shape = Shape(heads=tuple(heads), key_dim=key_dim, value_dim=value_dim)
         unit = Unit.RECORD if by_record else Unit.ROW
-        self._account = account_of(ledger, dataset, analyst)
-        self._settings = settle([shape], chosen, unit=unit)
-        self._settings.check(self._account)  # before a row is read, and again before the noise
-        self._key = new_key()
-        self._arithmetic = fingerprint()
-        self._closed: str | None = None
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        chosen.warn_if_nobody_is_protected()
+        counted = account_of(ledger, dataset, analyst, account)
+        self._open(mechanism, shape, mechanism.options(**options), unit, counted)
 
     @classmethod
-    def copy_of(cls, secret: JobSecret, settings: Settings[Layout]) -> Self:
+    def of(
+        cls,
+        mechanism: Mechanism[Any, Any, Any],
+        shape: Shape,
+        options: ReleaseOptions,
+        *,
+        unit: Unit,
+        account: Account | None,
+    ) -> Self:
+        """Return the job of a mechanism, whose options have been checked."""
+        job = cls.__new__(cls)
+        job._open(mechanism, shape, options, unit, account)  # noqa: SLF001 (its own)
+        return job
+
+    def _open(
+        self,
+        mechanism: Mechanism[Any, Any, Any],
+        shape: Shape,
+        options: ReleaseOptions,
+        unit: Unit,
+        account: Account | None,
+    ) -> None:
+        """Resolve everything that is public, and make a key."""
+        self._account = account
+        self._mechanism: Mechanism[Any, Any, Any] | None = mechanism
+        self._settings: Settings[Any] = mechanism.resolve([shape], options, unit=unit)
+        self._settings.check(account)  # before a row is read, and again before the noise
+        self._key = new_key()
+        self._arithmetic = fingerprint()
+        self._latch = Latch("job")
+        options.warn_if_nobody_is_protected()
+
+    @classmethod
+    def copy_of(cls, secret: JobSecret, settings: Settings[Any]) -> Self:
         """Return what a worker needs: a job that adds up and merges, and releases nothing."""
         copy = cls.__new__(cls)
         copy.__setstate__((secret, settings))
         return copy
 
-    def __getstate__(self) -> tuple[JobSecret, Settings[Layout]]:
+    def __getstate__(self) -> tuple[JobSecret, Settings[Any]]:
         return JobSecret(self._key, self._arithmetic), self._settings
 
-    def __setstate__(self, state: tuple[JobSecret, Settings[Layout]]) -> None:
+    def __setstate__(self, state: tuple[JobSecret, Settings[Any]]) -> None:
         secret, self._settings = state
-        self._account = None  # a copy releases nothing
+        self._account = self._mechanism = None  # a copy releases nothing
         self._key, self._arithmetic = secret.key, secret.arithmetic
-        self._closed = _COPY
-        self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._latch = Latch("job")
 
     def __repr__(self) -> str:
         epsilon = rounded_up(self._settings.privacy.epsilon)
         return f"<Job: ε = {epsilon}, unit {self._settings.unit}, with a key>"
 
     @property
-    def settings(self) -> Settings[Layout]:
+    def settings(self) -> Settings[Any]:
         """The public settings."""
         return self._settings
 
@@ -134,7 +157,7 @@ class Job:
     def widths(self) -> tuple[int, int]:
         """Of keys and values."""
         [layout] = self._settings.layouts
-        return layout.kernel.dim, layout.value_dim
+        return layout.kernel.dim, layout.value_width
 
     def partial(
         self, rows: ShardRows, *, shard: str, groups: Array = None, threads: int | None = None
@@ -154,9 +177,7 @@ class Job:
             _validate.reject_argument("shard", shard, "another name: parts of a shuffle have such")
         return self._partial(_chunks(rows, groups), shard, threads).seal(self._key)
 
-    def _partial(
-        self, chunks: Iterable[tuple[list[Table], Array]], shard: str, threads: int | None
-    ) -> Partial[Layout]:
+    def _partial(self, chunks: Iterable[Chunk], shard: str, threads: int | None) -> Partial[Any]:
         if fingerprint() != self._arithmetic:
             raise InvalidInput(
                 "Expected a processor that computes exp, cos and sin to the bits of the one that "
@@ -226,8 +247,8 @@ class Job:
 
     def release(
         self, parts: Iterable[bytes], *, expected: Iterable[str], entropy: Entropy | None = None
-    ) -> Memory:
-        """Merge all shards, add the noise, and return the memory. Once.
+    ) -> Any:  # noqa: ANN401 (what the reader makes of it)
+        """Merge all shards, add the noise, and return what answers from it. Once.
 
         A shard that is missing, repeated, of another job or altered is refused: then nothing is
         released and nothing spent, and the job can go on.
@@ -249,22 +270,22 @@ class Job:
             _validate.instance("entropy", entropy, Entropy)
         names = _names(expected)
         exchange.check_whole(names)
-        self._check_open()
+        mechanism = self._checked()
         total = self._merged(parts)
         _check_shards(total.shards, names)
-        with self._lock:
-            self._check_open()
-            self._closed = _RELEASED
-        try:
-            [released] = release(total, entropy=entropy, account=self._account)
-        except (BudgetExceeded, LedgerError):  # no noise was drawn, and another try may do better
-            with self._lock:
-                self._closed = None
-            raise
-        [memory] = Memory.of_release([released])
-        return memory
+        with self._latch.releasing():
+            released = release(total, entropy=entropy, account=self._account)
+        [answers] = mechanism.read(released)
+        return answers
 
-    def _merged(self, parts: Iterable[bytes]) -> Partial[Layout]:
+    def _checked(self) -> Mechanism[Any, Any, Any]:
+        """Return what is built, if this may release it."""
+        if self._mechanism is None:
+            raise BudgetExceeded(f"Expected a job that can be released: {_COPY}.")
+        self._latch.check()
+        return self._mechanism
+
+    def _merged(self, parts: Iterable[bytes]) -> Partial[Any]:
         if isinstance(parts, bytes | str) or not isinstance(parts, Iterable):
             _validate.reject_argument("parts", parts, "an iterable of sealed bytes")
         opened = (Partial.unseal(data, self._key, self._settings) for data in parts)
@@ -274,17 +295,19 @@ class Job:
         if not self.by_record:
             raise InvalidInput("Expected a job with by_record=True: rows alone need no shuffle.")
 
-    def _check_open(self) -> None:
-        if self._closed is not None:
-            raise BudgetExceeded(f"Expected a job that can be released: {self._closed}.")
-        if os.getpid() != self._process:
-            raise BudgetExceeded(f"Expected a job that can be released: {_COPY}.")
 
-
-def _chunks(rows: ShardRows, groups: Array) -> Iterable[tuple[list[Table], Array]]:
+def _chunks(rows: ShardRows, groups: Array) -> Iterable[Chunk]:
     """Return the tables of a shard, and the record of each row, chunk by chunk."""
     keys, values = rows if isinstance(rows, tuple) and len(rows) == 2 else (rows, None)
-    return Feed.of_one(keys, values, groups).chunks
+    return RowSource.of(keys, values, groups).chunks()
+
+
+def read_once(reader: str) -> Mechanism[Any, Any, Any]:
+    """Return the mechanism of that name, if rows can be added up in many places for it."""
+    mechanism = mechanism_named(reader)
+    if not mechanism.reads_once:
+        _validate.reject_argument("reader", reader, "one that reads rows once")
+    return mechanism
 
 
 def _names(expected: Iterable[str]) -> frozenset[str]:

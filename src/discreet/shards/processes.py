@@ -1,4 +1,4 @@
-"""One memory from many files, on as many processes of this machine as are wanted.
+"""One release from many files, on as many processes of this machine as are wanted.
 
 One task a file makes sealed sums (`Job.partial`), which this process merges and releases. With
 groups, rows are divided by record first, sealed, in files that are gone afterwards (`Job.scatter`,
@@ -7,23 +7,24 @@ groups, rows are divided by record first, sealed, in files that are gone afterwa
 
 import math
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from types import MappingProxyType
+from typing import Any
 
 from discreet import _validate
 from discreet.errors import InvalidInput
-from discreet.ledger import Ledger
-from discreet.ledger.account import Counted
+from discreet.ledger import Account, Ledger
+from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
-from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import BuildOptions, Options
 from discreet.shards import exchange, tasks
-from discreet.shards.crew import Crew
-from discreet.shards.job import Job
-from discreet.sums.collector import OnSettled
+from discreet.shards.job import Job, read_once
+from discreet.shards.pool import WorkerPool
+from discreet.sums.mechanism import AnyOptions, AnyRelease, Mechanism, OnResolved
 from discreet.sums.options import shows_options
 from discreet.sums.progress import Advance, progress_bar
+from discreet.sums.settings import Shape, Unit
 from discreet.sums.threads import processor_count
 from discreet.tables import Rows
 
@@ -45,15 +46,16 @@ def build(
     keys: str | Sequence[str] | None = None,
     values: str | Sequence[str] | None = None,
     groups: str | None = None,
+    reader: str = "attention",
     workers: int | None = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    account: Account | None = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
-    on_settled: OnSettled | None = None,
-    **options: Unpack[BuildOptions],
-) -> Memory:
+    **options: Any,  # noqa: ANN401 (the reader's own)
+) -> Any:  # noqa: ANN401 (what the reader makes of it)
     """Return the memory that `discreet.build` would make of all rows, to the bit.
 
     (epsilon, delta)-differentially private as `discreet.build` is. A worker that dies is replaced,
@@ -65,29 +67,65 @@ def build(
         keys: columns of keys, as for `Rows`; left out if `source` is one.
         values: columns of values, likewise.
         groups: the column that names the record of each row; None if each row is its own.
+        reader: what is built: "attention", or another that reads rows once ("least_squares",
+            "distances"); then the options are those of its own front door.
         workers: processes; by default one for each processor.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
-        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
-        dataset: the name that the rows have there.
-        analyst: who asks, if that is to be known.
-        on_settled: as for `discreet.build`.
+        account: where the release is counted, if anywhere: `Ledger.account(dataset, analyst)`.
+        ledger: or its parts: a `discreet.ledger.Ledger`,
+        dataset: the name that the rows have there,
+        analyst: and who asks, if that is to be known.
         **options: as for `discreet.build`.
+    """
+    mechanism = read_once(reader)
+    return build_files(
+        mechanism,
+        source,
+        mechanism.options(**options),
+        columns={"keys": keys, "values": values, "groups": groups},
+        workers=workers,
+        entropy=entropy,
+        progress=progress,
+        account=account_of(ledger, dataset, analyst, account),
+    )
+
+
+def build_files(
+    mechanism: Mechanism[AnyOptions, Any, AnyRelease],
+    source: object,
+    options: AnyOptions,
+    *,
+    columns: Mapping[str, Any] = MappingProxyType({}),
+    workers: int | None = None,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    account: Account | None = None,
+    on_resolved: OnResolved | None = None,
+) -> AnyRelease:
+    """Return what `sums.mechanism.build` would make of all rows of some files, to the bit.
+
+    Args:
+        mechanism: what is built; it reads rows once.
+        source: files, as for `discreet.tables.Rows`, or a `Rows` itself.
+        options: public.
+        columns: the names of columns, as for `Rows`; empty if `source` is one.
+        workers: processes; by default one for each processor.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        account: on which the release is counted before its noise, if on any.
+        on_resolved: told the public settings before rows are added up.
     """
     count = worker_count(workers)
     # The folder is entered first, and so removed last, when no worker writes into it any more.
-    with _temporary_folder() as folder, Crew(count) as crew:
-        rows = files_of(source, keys=keys, values=values, groups=groups)
-        job = Job(
-            key_dim=rows.key_dim,
-            value_dim=rows.value_dim,
-            by_record=rows.by_record,
-            **Counted(ledger=ledger, dataset=dataset, analyst=analyst),
-            **options,
-        )
-        if on_settled is not None:
-            on_settled(job.settings)
-        crew.brief(job.__getstate__())
+    with _temporary_folder() as folder, WorkerPool(count) as pool:
+        rows = files_of(source, **columns)
+        unit = Unit.RECORD if rows.by_record else Unit.ROW
+        shape = Shape(heads=(), key_dim=rows.key_dim, value_dim=rows.value_dim)
+        job = Job.of(mechanism, shape, options, unit=unit, account=account)
+        if on_resolved is not None:
+            on_resolved(job.settings)
+        pool.brief(job.__getstate__())
         files = rows.parts()
         names = [file.name for file in files]
         steps = len(files)
@@ -97,11 +135,12 @@ def build(
             steps += parts
         with progress_bar("adding up rows", rows=steps, show=progress) as advance:
             sums = (
-                _by_record(crew, job, _pieces(files, parts, Path(folder)), advance)
+                _by_record(pool, job, _pieces(files, parts, Path(folder)), advance)
                 if rows.by_record
-                else _by_row(crew, job, files, advance)
+                else _by_row(pool, job, files, advance)
             )
-    return job.release([sums], expected=names, entropy=entropy)
+    release: AnyRelease = job.release([sums], expected=names, entropy=entropy)
+    return release
 
 
 def files_of(source: object, **columns: Any) -> Rows:  # noqa: ANN401
@@ -131,17 +170,17 @@ def part_count(job: Job, *, shards: int, workers: int) -> int:
     return max(enough, 2 * workers)
 
 
-def _by_row(crew: Crew, job: Job, files: Sequence[Rows], advance: Advance) -> bytes:
+def _by_row(pool: WorkerPool, job: Job, files: Sequence[Rows], advance: Advance) -> bytes:
     """Return the sealed sums over all rows."""
     work = [(tasks.partial, (file, None, file.name)) for file in files]
-    return _merged(job, crew.results(work), advance)
+    return _merged(job, pool.results(work), advance)
 
 
 def _by_record(
-    crew: Crew, job: Job, pieces: Sequence[tuple[Rows, list[str]]], advance: Advance
+    pool: WorkerPool, job: Job, pieces: Sequence[tuple[Rows, list[str]]], advance: Advance
 ) -> bytes:
     """Return the sealed sums over all records, by way of files for each part of each shard."""
-    for _ in crew.results([(tasks.scatter_to_files, each) for each in pieces]):
+    for _ in pool.results([(tasks.scatter_to_files, each) for each in pieces]):
         advance(1)
     names = [file.name for file, _ in pieces]
     by_part = list(zip(*(paths for _, paths in pieces), strict=True))
@@ -149,7 +188,7 @@ def _by_record(
         (tasks.gather_from_files, (paths, part, len(by_part), names))
         for part, paths in enumerate(by_part)
     ]
-    return _merged(job, crew.results(work), advance)
+    return _merged(job, pool.results(work), advance)
 
 
 def _pieces(files: Sequence[Rows], parts: int, folder: Path) -> list[tuple[Rows, list[str]]]:

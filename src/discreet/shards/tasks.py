@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.readers.attention.mechanism import Layout
 from discreet.shards.job import Job, JobSecret
 from discreet.sums.settings import Settings
 from discreet.tables import Rows
@@ -41,7 +40,7 @@ def _told(error: Exception) -> Exception:
 def with_job(
     work: Callable[..., Any],
     secret: JobSecret,
-    settings: Settings[Layout],
+    settings: Settings[Any],
     *given: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
     """Do something with a copy of the job."""

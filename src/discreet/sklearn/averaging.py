@@ -6,13 +6,14 @@ import numpy as np
 
 from discreet._typing import Floats
 from discreet.noise import Entropy
-from discreet.readers.attention.building import build
 from discreet.readers.attention.error_model import Goal
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.least_squares.answers import LeastSquares
-from discreet.readers.least_squares.building import least_squares
-from discreet.sklearn.reading import NumberReader, Release, Rows, Terms
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES
+from discreet.sklearn.reading import NumberReader, Release, Rows, Terms, released
 from discreet.sklearn.sphere import on_sphere
+from discreet.sums.source import RowSource
 
 
 class Average(NumberReader):
@@ -54,11 +55,10 @@ class Average(NumberReader):
 
 
 def _votes(rows: Rows, terms: Terms, entropy: Entropy | None) -> LeastSquares:
-    return least_squares(
-        rows.keys,
-        rows.values,
-        groups=rows.groups,
-        entropy=entropy,
+    return released(
+        LEAST_SQUARES,
+        RowSource.of(rows.keys, rows.values, rows.groups),
+        entropy,
         features=terms.features,
         share=0.0,
         centred=False,
@@ -68,11 +68,10 @@ def _votes(rows: Rows, terms: Terms, entropy: Entropy | None) -> LeastSquares:
 
 def _means(rows: Rows, terms: Terms, entropy: Entropy | None) -> Memory:
     public = terms.public_rows
-    return build(
-        on_sphere(rows.keys, terms.key_norm),
-        rows.values,
-        groups=rows.groups,
-        entropy=entropy,
+    return released(
+        ATTENTION,
+        RowSource.of(on_sphere(rows.keys, terms.key_norm), rows.values, rows.groups),
+        entropy,
         query_norm=terms.key_norm,
         public_rows=None if public is None else on_sphere(public, terms.key_norm),
         goal=Goal.AVERAGE,

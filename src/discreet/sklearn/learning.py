@@ -7,9 +7,11 @@ import numpy as np
 from discreet._typing import Floats
 from discreet.noise import Entropy
 from discreet.readers.softmax.answers import SoftmaxRegression
-from discreet.readers.softmax.building import softmax_regression
-from discreet.sklearn.reading import Reader, Release, Rows, Terms
+from discreet.readers.softmax.mechanism import SOFTMAX
+from discreet.readers.softmax.passes import labelled
+from discreet.sklearn.reading import Reader, Release, Rows, Terms, released
 from discreet.sklearn.targets import Labels
+from discreet.sums.source import RowSource
 
 
 class Rounds(Reader):
@@ -21,11 +23,10 @@ class Rounds(Reader):
         """Return a classifier of the rows."""
         if not isinstance(rows.targets, Labels):
             raise TypeError("Expected labels.")
-        return softmax_regression(
-            rows.keys,
-            rows.given,
-            groups=rows.groups,
-            entropy=entropy,
+        return released(
+            SOFTMAX,
+            RowSource.of(rows.keys, rows.given, rows.groups, labelled(rows.targets)),
+            entropy,
             classes=rows.targets.classes,
             features=terms.features,
             public_rows=terms.public_rows,

@@ -7,7 +7,7 @@ from discreet._warn import warn
 from discreet.errors import CorruptRelease, NotPrivateWarning
 from discreet.privacy import NOT_PRIVATE
 from discreet.readers.attention.bundle import Memories
-from discreet.readers.loading import Readable, from_bytes, to_bytes
+from discreet.readers.registry import READABLE, Readable, from_bytes, to_bytes
 
 
 def packed(release: Readable) -> bytes:
@@ -23,7 +23,7 @@ def unpacked(data: bytes, *, leaks: tuple[str, ...] = ()) -> Readable:
         leaks: what was taken from the rows, as the estimator knows it.
     """
     release = from_bytes(data)
-    if not isinstance(release, Readable):
+    if not isinstance(release, READABLE):
         raise CorruptRelease("Expected the release of an estimator, got a structure.")
     if not release.private:
         warn(

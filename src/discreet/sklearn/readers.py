@@ -15,8 +15,8 @@ from discreet.features.fourier import Waves
 from discreet.features.landmarks import NearLandmarks
 from discreet.features.linear import Rays
 from discreet.privacy import Privacy
-from discreet.readers.least_squares.choosing import BENDING_WAVES, WIDE, waves_for
-from discreet.readers.softmax.settings import STRETCH, waves_count
+from discreet.readers.least_squares.layout import BENDING_WAVES, WIDE, waves_for
+from discreet.readers.softmax.mechanism import STRETCH, waves_count
 from discreet.sklearn.averaging import Average
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.learning import Rounds

@@ -9,8 +9,10 @@ import numpy as np
 from discreet._typing import Array, Floats
 from discreet.features.base import QueryMap
 from discreet.noise import Entropy
-from discreet.readers.loading import Readable
+from discreet.readers.registry import Readable
 from discreet.sklearn.targets import Labels, Targets
+from discreet.sums.mechanism import AnyRelease, Mechanism, build
+from discreet.sums.source import RowSource
 
 Release = Readable
 
@@ -117,3 +119,15 @@ class NumberReader(Reader):
     @abc.abstractmethod
     def noise(self, release: Release, queries: Floats) -> Floats:
         """Return the standard error that the noise gives to each of `numbers`, shape (m, k)."""
+
+
+def released(
+    mechanism: Mechanism[Any, Any, AnyRelease],
+    source: RowSource,
+    entropy: Entropy | None,
+    **options: Any,  # noqa: ANN401 (the mechanism's own)
+) -> AnyRelease:
+    """Return the release of some rows."""
+    options["rows_hint"] = source.rows_hint(options["rows_hint"], options["neighbours"])
+    [release] = build(mechanism, source, mechanism.options(**options), entropy=entropy)
+    return release

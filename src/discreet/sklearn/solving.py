@@ -7,8 +7,9 @@ import numpy as np
 from discreet._typing import Floats
 from discreet.noise import Entropy
 from discreet.readers.least_squares.answers import LeastSquares
-from discreet.readers.least_squares.building import least_squares
-from discreet.sklearn.reading import NumberReader, Release, Rows, Terms
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES
+from discreet.sklearn.reading import NumberReader, Release, Rows, Terms, released
+from discreet.sums.source import RowSource
 
 
 class Solve(NumberReader):
@@ -18,11 +19,10 @@ class Solve(NumberReader):
 
     def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Release:
         """Return a regression of the rows."""
-        return least_squares(
-            rows.keys,
-            rows.values,
-            groups=rows.groups,
-            entropy=entropy,
+        return released(
+            LEAST_SQUARES,
+            RowSource.of(rows.keys, rows.values, rows.groups),
+            entropy,
             features=terms.features,
             ridge=terms.ridge,
             centred=terms.classes is None,

@@ -32,7 +32,7 @@ _GRAM_ENTRIES = 2**21
 _PRODUCTS_AT_ONCE = 2**24
 
 
-class Adder(Generic[AnyLayout_co]):
+class Accumulator(Generic[AnyLayout_co]):
     """Adds rows to the sums of all layers, in memory that is used again.
 
     Attributes:
@@ -99,7 +99,7 @@ class Adder(Generic[AnyLayout_co]):
         rows = _same_rows(tables)
         for table, layout in zip(tables, self.settings.layouts, strict=True):
             wanted = (layout.heads, layout.kernel.dim, layout.value_width)
-            given = (table.heads, table.key_dim, table.value_dim)
+            given = (table.shape.heads, table.shape.key_dim, table.shape.value_dim)
             if given != wanted:
                 _validate.reject("(heads, d, d_v)", given, f"{wanted}, as in the first chunk")
             layout.check_rows(self.rows + rows)

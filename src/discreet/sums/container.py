@@ -1,97 +1,61 @@
-"""The file of a memory, and of whatever is released as one is: noisy state, settings and card.
+"""The file of a release: noisy sums, settings and card.
 
-What a file looks like is in `_packing`; here is what these put in it, and what is believed of it.
+What a file looks like is in `_packing`; here is what a release puts in it, and what is believed of
+it when it is opened.
 """
 
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting
-from discreet._card import Card
 from discreet._files import whole_file
-from discreet._packing import BLANK, FORMAT_VERSION, Restorer, digest, pack, read, unpack
+from discreet._packing import Restorer, pack, read, unpack
 from discreet.accounting import Receipt
 from discreet.accounting.compose import covers
 from discreet.accounting.receipt import but_for
 from discreet.errors import CorruptRelease
 from discreet.privacy import Guarantee
-from discreet.sums.layout import AnyLayout_co, RowLayout
-from discreet.sums.release import Released
+from discreet.sums.layout import RowLayout
+from discreet.sums.release import Release, Released
 from discreet.sums.settings import Unit, rows_are_public, unit_sensitivity
-
-__all__ = [
-    "BLANK",
-    "FORMAT_VERSION",
-    "Format",
-    "Restorer",
-    "digest",
-    "from_bytes",
-    "largest_file",
-    "load",
-    "pack",
-    "read",
-    "restore",
-    "restorer",
-    "save",
-    "settings_of",
-    "tensors_of",
-    "to_bytes",
-    "unpack",
-]
 
 # More than a header has besides parameters: names, the guarantee in words, the card's lines.
 _SENTENCES = 2**14
 
-
-@dataclass(frozen=True)
-class Format(Generic[AnyLayout_co]):
-    """One kind of release, as files know it.
-
-    Attributes:
-        name: that a file says it is.
-        restore: makes the layout from its parameters and arrays.
-        card: makes the card that a file carries.
-    """
-
-    name: str
-    restore: Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], AnyLayout_co]
-    card: Callable[[Any], Card]
+AnyRelease = TypeVar("AnyRelease", bound=Release[Any])
 
 
-def save(
-    released: Released[AnyLayout_co],
-    path: str | os.PathLike[str],
-    form: Format[AnyLayout_co],
-) -> None:
+def save(release: Release[Any], path: str | os.PathLike[str]) -> None:
     """Write a release to a file: whole, or not at all."""
-    data = to_bytes(released, form)
+    data = to_bytes(release)
     with whole_file(Path(path)) as file:
         file.write(data)
 
 
-def load(path: str | os.PathLike[str], *forms: Format[AnyLayout_co]) -> Released[AnyLayout_co]:
-    """Read a release of one of some formats.
+def load(path: str | os.PathLike[str], kind: type[AnyRelease]) -> AnyRelease:
+    """Return the release of one kind that a file holds.
 
     Raises `CorruptRelease` if the file is none, or was altered.
     """
-    return read(path, lambda data: from_bytes(data, *forms))
+    return read(path, lambda data: unpack(data, {kind.kind: restorer(kind)}))
 
 
-def to_bytes(released: Released[AnyLayout_co], form: Format[AnyLayout_co]) -> bytes:
+def to_bytes(release: Release[Any]) -> bytes:
     """Return the file of a release. Its length depends on public settings only."""
+    released = release.released
     return pack(
         tensors_of(released),
-        name=form.name,
+        name=release.kind,
         settings=settings_of(released),
-        card=form.card(released).to_dict(),
+        card=release.card.to_dict(),
     )
 
 
@@ -107,14 +71,9 @@ def largest_file(layout: RowLayout) -> int:
     return sums + arrays + 4 * parameters + _SENTENCES
 
 
-def from_bytes(data: bytes, *forms: Format[AnyLayout_co]) -> Released[AnyLayout_co]:
-    """Return the release that a file holds, if it is of one of these formats."""
-    return unpack(data, {form.name: restorer(form) for form in forms})
-
-
-def restorer(form: Format[AnyLayout_co]) -> Restorer[Released[AnyLayout_co]]:
-    """Return what makes a release of one format from a file's settings and tensors."""
-    return lambda settings, tensors: restore(settings, tensors, form.restore)
+def restorer(kind: type[AnyRelease]) -> Restorer[AnyRelease]:
+    """Return what makes a release of one kind from a file's settings and tensors."""
+    return lambda settings, tensors: kind(restore(settings, tensors, kind.layout))
 
 
 def tensors_of(released: Released[RowLayout]) -> dict[str, NDArray[Any]]:
@@ -147,10 +106,16 @@ def settings_of(released: Released[RowLayout]) -> dict[str, object]:
 def restore(
     settings: dict[str, Any],
     tensors: Mapping[str, NDArray[Any]],
-    layout_of: Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], AnyLayout_co],
-) -> Released[AnyLayout_co]:
-    """Return the release with these settings and tensors, as far as they can be believed."""
-    layout = layout_of(settings, tensors)
+    kind: type[RowLayout],
+) -> Released[Any]:
+    """Return the release with these settings and tensors, as far as they can be believed.
+
+    Args:
+        settings: of `settings_of`, as a file has them.
+        tensors: of `tensors_of`, likewise.
+        kind: of the layout.
+    """
+    layout = kind.restore(settings, tensors)
     if not all(str(settings[name]).isprintable() for name in ("source", "release", "version")):
         raise CorruptRelease("Expected texts that can be printed.")
     parts = [tensors[name] for name in layout.part_names]

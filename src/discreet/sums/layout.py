@@ -1,19 +1,17 @@
 """What a row contributes, in integers, and how far: all of it is fixed before a row is read.
 
 A row with key k contributes the integer matrix w ⊗ a: a are the integer features of k, and w is
-made of the row's value (`ValueLayout`: the value itself and a weight). Both are bounded exactly, so
-the norm of a contribution is, too: no rounding slack is left to estimate.
-
-What a row contributes whose value is added up: the value, and a weight beside it.
-
-w is [v; τ] in lattice units (times the map's weight of the row).
+made of the row's value (`ValueLayout`: [v; τ] in lattice units, times the map's weight of the row).
+Both are bounded exactly, so the norm of a contribution is, too: no rounding slack is left to
+estimate.
 """
 
 import abc
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +156,14 @@ class RowLayout(abc.ABC):
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the public arrays that belong to it."""
         return self.kernel.arrays()
+
+    @classmethod
+    def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the layout with these `parameters` and `arrays`, as a file has them.
+
+        A layout that is only used on the way, and is in no file, has none.
+        """
+        raise NotImplementedError
 
     @property
     def most_rows(self) -> int:
@@ -313,3 +319,13 @@ def check_tau(tau: float, value_norm: float) -> float:
     Outside of this range one of the two, numerator or denominator, is all noise.
     """
     return _validate.real("tau", tau, at_least=value_norm / 1000, at_most=4 * value_norm)
+
+
+def default_tau(value_norm: float, value_dim: int) -> float:
+    """Return τ = value_norm/(4·d_v^¼).
+
+    The error of an answer o is, per coordinate, proportional to √(B² + τ²)·√(1 + o²/τ²); summed
+    over coordinates it is least at τ² = B·‖o‖/√d_v. This is the least for ‖o‖ = B/16, which
+    averages over many rows come to; larger answers lose little, and numerators alone gain.
+    """
+    return value_norm / (4 * math.sqrt(math.sqrt(value_dim)))

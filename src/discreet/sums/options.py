@@ -1,6 +1,7 @@
-"""What a caller of `build`, `build_many`, `Builder` or `plan` asks for: one list of options."""
+"""What every release asks for, checked: privacy, bounds, and what is public of the rows."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
@@ -89,19 +90,20 @@ class ReleaseOptions:
         """Warn of public numbers that make the promise an empty one."""
         if self.epsilon > _LARGE_EPSILON:
             warn(
-                f"epsilon={self.epsilon:g} protects nobody: what one row changes can be e^20 times "
-                "as likely, and more.",
+                f"epsilon={self.epsilon:g} protects nobody: one row may change the probability of "
+                f"an outcome by a factor of e^{self.epsilon:g}.",
                 PrivacyLeakWarning,
             )
         if self.delta >= _LARGE_DELTA:
             warn(
-                f"delta={self.delta:g} protects nobody: so often may all be lost.",
+                f"delta is the probability of a total failure; {self.delta:g} is too high: it "
+                "protects nobody.",
                 PrivacyLeakWarning,
             )
         elif self.rows_hint is not None and self.delta * self.rows_hint >= 1:
             warn(
-                f"delta={self.delta:g} is not below one over the number of rows: whoever "
-                "published a row of it whole, chosen at random, would keep this promise.",
+                f"delta={self.delta:g} is not below one over the number of rows: publishing one "
+                "row, chosen at random, would keep such a promise.",
                 PrivacyLeakWarning,
             )
 
@@ -124,10 +126,12 @@ class SharedOptions(ReleaseOptions):
 def shows_options(
     options: type[ReleaseOptions], names: Mapping[str, object]
 ) -> Callable[[Function], Function]:
-    """Show the options and their defaults in the signature of a function that takes them.
+    """Show options in the signature and the documentation of a function that takes them.
+
+    In the place of `**options` come their names, defaults and meanings.
 
     Args:
-        options: with the defaults.
+        options: with the defaults; its docstring has the meanings.
         names: those that the function takes, in the order to show them in.
     """
     known = {each.name: each for each in fields(options)}
@@ -148,9 +152,22 @@ def shows_options(
         ]
         shown = signature.replace(parameters=[*first, *listed, *last])
         function.__signature__ = shown  # type: ignore[attr-defined]
+        meanings = meanings_of(options)
+        entries = "\n".join(meanings[name] for name in names)
+        function.__doc__ = _OPTIONS_ENTRY.sub(lambda _: entries, function.__doc__ or "")
         return function
 
     return show
+
+
+def meanings_of(documented: object) -> dict[str, str]:
+    """Return the entry of each argument or attribute that a docstring explains, by its name."""
+    return {found["name"]: found[0].rstrip() for found in _ENTRY.finditer(documented.__doc__ or "")}
+
+
+# An entry of a docstring, with the lines that go on with it; and the one of **options.
+_ENTRY = re.compile(r"^ {8}(?P<name>\w+): .*(?:\n {12}.*)*", re.MULTILINE)
+_OPTIONS_ENTRY = re.compile(r"^ {8}\*\*options: .*(?:\n {12}.*)*", re.MULTILINE)
 
 
 def _public(rows: Array) -> PublicRows | tuple[PublicRows | None, ...] | None:

@@ -24,7 +24,7 @@ from discreet._ids import kind_of, marks_of
 from discreet._typing import Integers
 from discreet.errors import InvalidInput
 from discreet.noise import SystemEntropy
-from discreet.sums.accumulate import Adder, check_disjoint, zeros
+from discreet.sums.accumulate import Accumulator, check_disjoint, zeros
 from discreet.sums.layout import AnyLayout_co
 from discreet.sums.progress import Advance, unseen
 from discreet.sums.settings import Settings
@@ -119,7 +119,7 @@ class Partial(Generic[AnyLayout_co]):
             advance: likewise.
         """
         name = _fresh_name() if shard is None else checked_name(shard)
-        adder = Adder(settings, threads=threads)
+        adder = Accumulator(settings, threads=threads)
         some = False
         for tables, groups in chunks:
             adder.add(tables, groups=groups, advance=advance)

@@ -1,27 +1,21 @@
-"""Noise, once. All that leaves a build goes through here, and only what comes out is kept.
+"""What a build releases: noisy sums with what is public about them, and the base of all readers."""
 
-What everything that answers from a release shows of it, however it answers.
-"""
-
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, cast
 
 from discreet import _validate, accounting
 from discreet._typing import Integers
 from discreet._version import __version__
-from discreet._warn import Note
 from discreet.accounting import Receipt
-from discreet.ledger.account import Account, count
-from discreet.noise import Entropy, RoundedGaussian, SystemEntropy
+from discreet.noise import RoundedGaussian
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 from discreet.sums.layout import AnyLayout_co, RowLayout
-from discreet.sums.partial import Partial
-from discreet.sums.settings import Settings
 
-_SPENT = (
-    "Nothing was released. But its noise was being drawn, and whoever saw what was in memory saw "
-    "that: count (epsilon, delta) as spent."
-)
+if TYPE_CHECKING:
+    from discreet._card import Card
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,96 +90,20 @@ class Released(Generic[AnyLayout_co]):
         return f"<Released{mark}, {self.nbytes:,} bytes, ε = {epsilon}{self.receipt.note}>"
 
 
-def release(
-    partial: Partial[AnyLayout_co],
-    *,
-    entropy: Entropy | None = None,
-    account: Account | None = None,
-) -> list[Released[AnyLayout_co]]:
-    """Add noise to exact sums, and return what may be given away: one state for each layer.
+class Release(Generic[AnyLayout_co]):
+    """A release that can be asked. Post-processing only: it costs no privacy, ever.
 
-    (ε, δ) as in the partial's settings, for all states together. Each call spends it again.
-
-    Args:
-        partial: the sums.
-        entropy: where the noise comes from; by default the operating system.
-        account: on which the release is counted before its noise is drawn, if on any.
+    A reader is a subclass: it names its files (`kind`), says what was added up for it (`layout`)
+    and what its card says (`describe`), and answers.
     """
-    _validate.instance("partial", partial, Partial)
-    return release_sums(
-        list(partial.sums), partial.settings, rows=partial.rows, entropy=entropy, account=account
-    )
 
-
-def release_sums(
-    sums: list[Integers],
-    settings: Settings[AnyLayout_co],
-    *,
-    rows: int,
-    entropy: Entropy | None,
-    account: Account | None,
-) -> list[Released[AnyLayout_co]]:
-    """Add noise to the sums of all layers, and empty the list: no exact sum is kept.
-
-    Args:
-        sums: exact, one array for each part of each layer.
-        settings: the public settings that they were added up under.
-        rows: how many rows there were; kept only where that is public.
-        entropy: where the noise comes from; by default the operating system.
-        account: on which the release is counted, if on any. If that fails, the sums are whole.
-    """
-    source = SystemEntropy() if entropy is None else entropy
-    _validate.instance("entropy", source, Entropy)
-    receipt = settings.receipt(source)  # before any noise: what is drawn has been accounted for
-    count(account, receipt, delta=settings.privacy.delta)
-    try:
-        return _with_noise(sums, settings, receipt, rows=rows, source=source)
-    except BaseException as error:
-        error.add_note(Note(_SPENT))
-        raise
-
-
-def _with_noise(
-    sums: list[Integers],
-    settings: Settings[AnyLayout_co],
-    receipt: Receipt,
-    *,
-    rows: int,
-    source: Entropy,
-) -> list[Released[AnyLayout_co]]:
-    released = []
-    for layout in settings.layouts:
-        parts = []
-        for law, shape in zip(settings.laws(layout), layout.shapes, strict=True):
-            noisy = law.sample(shape, entropy=source)
-            noisy += sums.pop(0)
-            noisy.flags.writeable = False
-            parts.append(noisy)
-        state, *others = parts
-        released.append(
-            Released(
-                state=state,
-                layout=layout,
-                guarantee=settings.guarantee(receipt),
-                receipt=receipt,
-                sigma=settings.sigma(layout),
-                group_rows=settings.group_rows,
-                rows=rows if settings.public_rows else None,
-                rows_hint=settings.rows_hint,
-                others=tuple(others),
-            )
-        )
-    return released
-
-
-class Readable(Generic[AnyLayout_co]):
-    """A release that can be asked. Post-processing only: it costs no privacy, ever."""
-
-    _layout_type: ClassVar[type[RowLayout]]
+    kind: ClassVar[str]
+    layout: ClassVar[type[RowLayout]]
+    describe: ClassVar[Callable[..., "Card"]]
 
     def __init__(self, released: Released[AnyLayout_co]) -> None:
         _validate.instance("released", released, Released)
-        _validate.instance("released.layout", released.layout, self._layout_type)
+        _validate.instance("released.layout", released.layout, self.layout)
         self._released = released
 
     def __repr__(self) -> str:
@@ -223,3 +141,34 @@ class Readable(Generic[AnyLayout_co]):
     def nbytes(self) -> int:
         """Bytes of the noisy sums; they do not depend on the number of rows."""
         return self._released.nbytes
+
+    @cached_property
+    def card(self) -> "Card":
+        """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
+        return type(self).describe(self._released)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file that answers anywhere, atomically; never pickle.
+
+        Args:
+            path: of the file; one that is there is replaced.
+        """
+        from discreet.sums.container import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return what `save` wrote, if it is of this kind; `discreet.load` opens every kind.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            CorruptRelease: the file is of another kind, was cut short or altered.
+
+        Warns with `NotPrivateWarning` if it was made with a test source of noise.
+        """
+        from discreet.sums.container import load
+
+        return load(path, cls)

@@ -1,7 +1,8 @@
-"""The public settings of a build: one Gaussian mechanism over all heads and layers.
+"""The public settings of a release: one Gaussian mechanism over all heads and layers.
 
-`settle` makes them from options and shapes: pure functions of public numbers. Nothing here ever
-sees a row, or how many there are: a builder who needs a size gives a public `rows_hint`.
+Mechanisms make them from options and shapes (`Mechanism.resolve`): pure functions of public
+numbers. Nothing here ever sees a row, or how many there are: a builder who needs a size gives a
+public `rows_hint`.
 """
 
 import hashlib
@@ -9,8 +10,8 @@ import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
-from typing import Generic
+from functools import cache, cached_property
+from typing import Generic, TypeVar
 
 from discreet import _validate, accounting
 from discreet.accounting import Receipt
@@ -29,6 +30,9 @@ CLEAR = 5.0
 _NOISE_BITS = 36
 _FEATURE_BITS = 16
 _LEAST_RESOLUTION, _FINEST_RESOLUTION = 8, 22
+
+
+AnyPart = TypeVar("AnyPart", bound=RowLayout)
 
 
 class Unit(StrEnum):
@@ -66,6 +70,8 @@ class Settings(Generic[AnyLayout_co]):
         group_rows: a record's influence is scaled down to that of so many rows.
         rows_hint: the public number of rows that the builder gave, if any.
         leaks: names of what was taken from the rows: on the receipt, and wherever that goes.
+        share: of the squared budget that these sums have; one where there is one pass over the
+            rows. The shares of all passes of a release add up to one (`Door`).
     """
 
     layouts: tuple[AnyLayout_co, ...]
@@ -74,6 +80,7 @@ class Settings(Generic[AnyLayout_co]):
     group_rows: float = 1.0
     rows_hint: int | None = None
     leaks: tuple[str, ...] = ()
+    share: float = 1.0
 
     def __post_init__(self) -> None:
         group_rows = _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6)
@@ -94,7 +101,7 @@ class Settings(Generic[AnyLayout_co]):
         """The number of heads of all layers together."""
         return sum(layout.head_count for layout in self.layouts)
 
-    @cached_property
+    @property
     def multiplier(self) -> float:
         """σ in units of one head's sensitivity."""
         return noise_multiplier(self.privacy, self.head_count)
@@ -123,7 +130,18 @@ class Settings(Generic[AnyLayout_co]):
 
     def sigma(self, layout: RowLayout) -> float:
         """Return the standard deviation of the noise on a layer's first part, in lattice units."""
-        return self.multiplier * self.sensitivity(layout)
+        return self.multiplier * self.sensitivity(layout) / math.sqrt(self.share)
+
+    def part(self, layout: AnyPart, share: float) -> "Settings[AnyPart]":
+        """Return the settings of one pass of several, which has a share of the squared budget."""
+        return Settings(
+            layouts=(layout,),
+            privacy=self.privacy,
+            unit=self.unit,
+            group_rows=self.group_rows,
+            rows_hint=self.rows_hint,
+            share=share,
+        )
 
     def laws(self, layout: RowLayout) -> tuple[RoundedGaussian, ...]:
         """Return the noise of each part of a layer."""
@@ -219,8 +237,12 @@ def unit_sensitivity(
     return both * group_rows * layout.row_bound
 
 
+@cache
 def noise_multiplier(privacy: Privacy, heads: int) -> float:
-    """Return σ for a mechanism that moves each of so many heads by one."""
+    """Return σ for a mechanism that moves each of so many heads by one.
+
+    The passes of one release all ask for it, and it is found by bisection.
+    """
     return accounting.gaussian_sigma(
         epsilon=privacy.epsilon, delta=privacy.delta, sensitivity=_root(heads)
     )

@@ -1,28 +1,26 @@
-"""Reading private rows: arrays, memory maps or torch tensors, a few rows at a time.
+"""Private rows: arrays, chunks and streams, read a few rows at a time.
 
-Messages carry shapes and types, never a value. They reach the trusted builder only.
-
-From a caller's arrays, or iterators of chunks, into a collector.
+`RowSource` is what every build reads from; `Table` is a chunk of one layer, `Records` says which
+record each row belongs to. Messages carry shapes and types, never a value. They reach the trusted
+builder only.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from discreet.sums.collector import Collector
 
 from discreet._arrays import float64, is_torch, plain_numbers
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.privacy import Neighbours
 from discreet.sums.layout import RowLayout
-from discreet.sums.progress import progress_bar
+from discreet.sums.settings import Shape, Unit
 
 Index = slice | Integers
 
@@ -60,24 +58,18 @@ class Table:
         return "<Table: private>"
 
     @property
-    def heads(self) -> tuple[int, ...]:
-        """The leading axes."""
-        return tuple(self.keys.shape[:-2])
-
-    @property
     def rows(self) -> int:
         """The number of rows n."""
         return int(self.keys.shape[-2])
 
     @property
-    def key_dim(self) -> int:
-        """The width of keys, d."""
-        return int(self.keys.shape[-1])
-
-    @property
-    def value_dim(self) -> int:
-        """The width of values, d_v."""
-        return int(self.values.shape[-1])
+    def shape(self) -> Shape:
+        """Heads and widths, without the number of rows."""
+        return Shape(
+            heads=tuple(self.keys.shape[:-2]),
+            key_dim=int(self.keys.shape[-1]),
+            value_dim=int(self.values.shape[-1]),
+        )
 
     def read(self, index: Index) -> tuple[Floats, Floats]:
         """Return some rows of all heads, shapes (heads·m, d) and (heads·m, d_v): head by head.
@@ -102,6 +94,258 @@ class Table:
         mapped = layout.kernel.key_features(keys, out=memory)
         shape = (layout.head_count, -1, layout.kernel.features)
         return mapped.features.reshape(shape), mapped.weights
+
+
+# The tables of all layers, and the record of each row (None if each row is its own).
+Chunk = tuple[Sequence[Table], Array]
+
+
+def tables_of(layers: Layers) -> list[Table]:
+    """Return keys and values of each layer as tables, if there are any."""
+    pairs = [tuple(layer) for layer in layers]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise InvalidInput("Expected layers to be pairs (keys, values), at least one.")
+    return [Table(*pair) for pair in pairs]
+
+
+def value_chunk(keys: Array, values: Array, groups: Array) -> Chunk:
+    """Return the chunk of one layer whose values are numbers."""
+    return tables_of([(keys, values)]), groups
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the rows of one reader consist of.
+
+    Attributes:
+        values: what comes with the keys, in a caller's words.
+        chunk: makes a checked chunk of keys, values and groups.
+        passes: whether rows are read more than once.
+    """
+
+    values: str = "values"
+    chunk: Callable[[Array, Array, Array], Chunk] = value_chunk
+    passes: bool = False
+
+    @property
+    def parts(self) -> str:
+        """What a chunk may be, in words."""
+        return f"(keys, {self.values}) or (keys, {self.values}, groups)"
+
+    @property
+    def read_once(self) -> str:
+        """What is wrong with an iterator, where rows are read more than once."""
+        return (
+            "Expected rows that can be read again, and an iterator is read once: there are several "
+            "rounds, and each reads all rows. Give arrays, or a function without arguments that "
+            f"returns a new iterator of chunks {self.parts}."
+        )
+
+
+class RowSource:
+    """Private rows of all layers, chunk by chunk, as often as they are read. PRIVATE.
+
+    Whether rows come with the record that they belong to is the same in every chunk; and in every
+    pass a row belongs to the same record: the influence of a record is bounded in each pass by
+    itself, and all passes together protect the same one.
+    """
+
+    def __init__(
+        self,
+        reopen: Callable[[], Iterable[Chunk]],
+        *,
+        form: Form | None = None,
+        rows: Callable[[], int | None] = lambda: None,
+        public_rows: int | None = None,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            reopen: begins a pass over all chunks.
+            form: of the rows; by default keys and values that are read once.
+            rows: tells how many there are, where somebody knows before reading them.
+            public_rows: the number of rows, if they are arrays and each is its own record: public
+                where rows are replaced.
+        """
+        self.form = Form() if form is None else form
+        self.count = rows
+        self.public_rows = public_rows
+        self._reopen = reopen
+        self._opened: object = None
+        self._begun: Iterator[Chunk] | None = None
+        self._by_record: bool | None = None
+        self._ids: list[Array] = []
+        self._whole = False
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Rows are private and are never pickled or copied.")
+
+    @classmethod
+    def of_layers(cls, layers: Layers, groups: Array = None) -> "RowSource":
+        """Return the rows of some layers: all of them arrays, or all of them iterators of chunks.
+
+        Args:
+            layers: keys and values of each.
+            groups: the record of each row, shape (n,), or an iterator of such; None if each row is
+                its own.
+        """
+        layers = list(layers)
+        if _are_iterators(layers):
+            return cls(lambda: _side_by_side(layers, groups))
+        tables = tables_of(layers)
+        rows = tables[0].rows
+        return cls(
+            lambda: [(tables, groups)],
+            rows=lambda: rows * len(tables),
+            public_rows=rows if groups is None else None,
+        )
+
+    @classmethod
+    def of(cls, keys: Array, values: Array, groups: Array, form: Form | None = None) -> "RowSource":
+        """Return the rows of one layer.
+
+        Args:
+            keys: shape (*heads, n, d); or, without values, an iterable of chunks, or a function
+                without arguments that returns one.
+            values: likewise.
+            groups: the record of each row, shape (n,); None if each row is its own.
+            form: of the rows.
+        """
+        form = Form() if form is None else form
+        if isinstance(keys, str | os.PathLike) or hasattr(keys, "__arrow_c_stream__"):
+            raise InvalidInput(
+                "Expected arrays, or chunks of them: discreet.tables.Rows reads files and tables."
+            )
+        if form.passes and isinstance(keys, Iterator):
+            raise InvalidInput(form.read_once)
+        opens = callable(keys) and not hasattr(keys, "__array__")
+        if values is not None:
+            if opens:
+                raise InvalidInput(
+                    f"Expected {form.values} to come with the chunks: (keys, {form.values})."
+                )
+            if not form.passes and any(isinstance(each, Iterator) for each in (keys, values)):
+                return cls.of_layers([(keys, values)], groups)
+            tables, of_row = chunk = form.chunk(keys, values, groups)
+            rows = tables[0].rows
+            public = rows if of_row is None else None
+            return cls(lambda: [chunk], form=form, rows=lambda: rows, public_rows=public)
+        if not opens and (not isinstance(keys, Iterable) or hasattr(keys, "__array__")):
+            raise InvalidInput(
+                f"Expected {form.values}, one for each row of keys; or chunks (keys, "
+                f"{form.values}) instead of both."
+            )
+        if groups is not None:
+            raise InvalidInput(
+                f"Expected groups to come with the chunks: (keys, {form.values}, groups)."
+            )
+        reopen = keys if opens else lambda: keys if isinstance(keys, Iterator) else iter(keys)
+        source = cls(lambda: source._together(reopen()), form=form, rows=lambda: _count(keys))
+        return source
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shape of each layer, as the first chunk has it."""
+        return [table.shape for table in self._first()[0]]
+
+    @property
+    def unit(self) -> Unit:
+        """Whether rows are protected, or records of many rows."""
+        return Unit.ROW if self._first()[1] is None else Unit.RECORD
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Begin a pass over all rows."""
+        begun, self._begun = self._begun, None
+        return self._next_pass() if begun is None else begun
+
+    def rows_hint(self, given: int | None, neighbours: object) -> int | None:
+        """Return the number of rows, where that is public and no other was given."""
+        replaced = isinstance(neighbours, str) and neighbours == Neighbours.REPLACE
+        if given is None and replaced and self.public_rows is not None:
+            return max(self.public_rows, 1)
+        return given
+
+    def _first(self) -> Chunk:
+        """Return the first chunk; the pass that it belongs to goes on with it."""
+        chunks = self._next_pass() if self._begun is None else self._begun
+        for chunk in chunks:
+            self._begun = chain([chunk], chunks)
+            return chunk
+        raise InvalidInput(
+            f"Expected at least one chunk of keys and {self.form.values} (it may have no rows)."
+        )
+
+    def _next_pass(self) -> Iterator[Chunk]:
+        """Yield all chunks, if rows belong to the records that they belonged to before."""
+        for place, (tables, of_row) in enumerate(self._reopen()):
+            if self._by_record is None:
+                self._by_record = of_row is not None
+            if self._by_record is not (of_row is not None):
+                raise InvalidInput("Expected groups with every chunk, or with none.")
+            if of_row is not None and self.form.passes:
+                self._check_ids(place, of_row)
+            yield tables, of_row
+        self._whole = True
+
+    def _together(self, opened: object) -> Iterator[Chunk]:
+        """Yield checked chunks of what a caller has opened: (keys, values[, groups]) each."""
+        if not isinstance(opened, Iterable):
+            raise InvalidInput("Expected keys() to return an iterator of chunks.")
+        if isinstance(opened, Iterator) and opened is self._opened:
+            raise InvalidInput(self.form.read_once)
+        self._opened = opened
+        for parts in opened:
+            if not isinstance(parts, tuple) or len(parts) not in {2, 3}:
+                raise InvalidInput(f"Expected chunks to be {self.form.parts}.")
+            keys, values, of_row = parts if len(parts) == 3 else (*parts, None)
+            yield self.form.chunk(keys, values, of_row)
+
+    def _check_ids(self, place: int, of_row: Array) -> None:
+        """Keep the ids of a chunk in the first pass, and compare with them in later ones."""
+        if not self._whole and place == len(self._ids):
+            self._ids.append(of_row)
+        elif place >= len(self._ids) or not _same_ids(self._ids[place], of_row):
+            raise InvalidInput("Expected every row to belong to the same record in every pass.")
+
+
+def _are_iterators(layers: Sequence[Array]) -> bool:
+    """Return whether keys and values are iterators of chunks; all are, or none."""
+    iterators = {isinstance(part, Iterator) for layer in layers for part in layer}
+    if len(iterators) > 1:
+        raise InvalidInput("Expected all keys and values to be arrays, or all iterators of chunks.")
+    return iterators == {True}
+
+
+def _side_by_side(layers: Layers, groups: Array) -> Iterator[Chunk]:
+    """Yield the chunks of iterators that go side by side."""
+    columns = [part for layer in layers for part in layer]
+    if groups is not None:
+        columns.append(iter(groups))
+    try:
+        for parts in zip(*columns, strict=True):
+            pairs = [parts[i : i + 2] for i in range(0, 2 * len(layers), 2)]
+            if groups is not None and parts[-1] is None:
+                raise InvalidInput(
+                    "Expected groups for every chunk, since there are groups at all."
+                )
+            yield tables_of(pairs), None if groups is None else parts[-1]
+    except ValueError as error:
+        if isinstance(error, InvalidInput) or "zip()" not in str(error):
+            raise
+        raise InvalidInput("Expected as many chunks of keys as of values and groups.") from None
+
+
+def _count(chunks: object) -> int | None:
+    """Return the number of rows, if whoever has them knows it: `count`, which lists have, too."""
+    count = getattr(chunks, "count", None)
+    return count if isinstance(count, int) else None
+
+
+def _same_ids(one: Array, other: Array) -> bool:
+    """Return whether ids are the same; as Python has it, where they are Python's own numbers."""
+    if isinstance(one, list) or isinstance(other, list):
+        return list(one) == list(other)
+    return bool(np.array_equal(one, other))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,116 +426,3 @@ def _rows(name: str, array: Array, index: Index) -> Floats:
     if not np.all(np.isfinite(rows)):
         raise InvalidInput(f"Expected {name} to have no NaN and no infinity.")
     return rows
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Feed:
-    """Keys and values of all layers, and the record of each row. PRIVATE.
-
-    Attributes:
-        chunks: the tables of all layers, and the record of each row; None if each row is its own.
-        rows: how many there are, of all layers together, where somebody knows: for a progress bar.
-        public_rows: how many there are, if they are arrays and each row is its own record: public
-            where rows are replaced.
-    """
-
-    chunks: Iterable[tuple[list[Table], Array]]
-    rows: Callable[[], int | None]
-    public_rows: int | None
-
-    @classmethod
-    def of(cls, layers: Layers, groups: Array) -> "Feed":
-        """Return rows that have been looked at as far as their shapes go."""
-        layers = list(layers)
-        if _are_streams(layers):
-            return cls(_streamed(layers, groups), lambda: None, None)
-        tables = tables_of(layers)
-        rows = tables[0].rows
-        return cls([(tables, groups)], lambda: rows * len(tables), rows if groups is None else None)
-
-    @classmethod
-    def of_one(cls, keys: Array, values: Array, groups: Array) -> "Feed":
-        """Return the rows of one layer: keys and values, or chunks of both."""
-        if isinstance(keys, str | os.PathLike) or hasattr(keys, "__arrow_c_stream__"):
-            raise InvalidInput(
-                "Expected arrays, or chunks of them: discreet.tables.Rows reads files and tables."
-            )
-        if values is not None:
-            return cls.of([(keys, values)], groups)
-        if not isinstance(keys, Iterable) or hasattr(keys, "__array__"):
-            raise InvalidInput(
-                "Expected values, one for each row of keys; or chunks (keys, values) instead of "
-                "both."
-            )
-        if groups is not None:
-            raise InvalidInput("Expected groups to come with the chunks: (keys, values, groups).")
-        return cls(_together(keys), lambda: _count(keys), None)
-
-    def rows_hint(self, given: int | None, neighbours: object) -> int | None:
-        """Return the number of rows, where that is public and no other was given."""
-        replaced = isinstance(neighbours, str) and neighbours == Neighbours.REPLACE
-        if given is None and replaced and self.public_rows is not None:
-            return max(self.public_rows, 1)
-        return given
-
-    def into(self, collector: "Collector[RowLayout]", *, progress: bool) -> None:
-        """Add all rows, with or without a progress bar."""
-        total = self.rows() if progress else None
-        with progress_bar("adding up rows", rows=total, show=progress) as advance:
-            for chunk, of_row in self.chunks:
-                collector.add_tables(chunk, of_row, advance=advance)
-
-
-def _are_streams(layers: Sequence[Array]) -> bool:
-    """Return whether keys and values are iterators of chunks; all are, or none."""
-    streams = {isinstance(part, Iterator) for layer in layers for part in layer}
-    if len(streams) > 1:
-        raise InvalidInput("Expected all keys and values to be arrays, or all iterators of chunks.")
-    return streams == {True}
-
-
-def _streamed(layers: Layers, groups: Array) -> Iterator[tuple[list[Table], Array]]:
-    """Yield the tables of all layers, and the record of each row, chunk by chunk."""
-    columns = [part for layer in layers for part in layer]
-    if groups is not None:
-        columns.append(iter(groups))
-    try:
-        for parts in zip(*columns, strict=True):
-            pairs = [parts[i : i + 2] for i in range(0, 2 * len(layers), 2)]
-            if groups is not None and parts[-1] is None:
-                raise InvalidInput(
-                    "Expected groups for every chunk, since there are groups at all."
-                )
-            yield tables_of(pairs), None if groups is None else parts[-1]
-    except ValueError as error:
-        if isinstance(error, InvalidInput) or "zip()" not in str(error):
-            raise
-        raise InvalidInput("Expected as many chunks of keys as of values and groups.") from None
-
-
-def _together(chunks: Iterable[object]) -> Iterator[tuple[list[Table], Array]]:
-    """Yield the table of each chunk (keys, values) or (keys, values, groups), and its groups."""
-    by_record: bool | None = None
-    for chunk in chunks:
-        if not isinstance(chunk, tuple) or len(chunk) not in {2, 3}:
-            raise InvalidInput("Expected chunks to be (keys, values) or (keys, values, groups).")
-        keys, values, of_row = chunk if len(chunk) == 3 else (*chunk, None)
-        if by_record is None:
-            by_record = of_row is not None
-        if by_record is not (of_row is not None):
-            raise InvalidInput("Expected groups with every chunk, or with none.")
-        yield tables_of([(keys, values)]), of_row
-
-
-def _count(chunks: object) -> int | None:
-    """Return the number of rows, if whoever has them knows it: `count`, which lists have, too."""
-    count = getattr(chunks, "count", None)
-    return count if isinstance(count, int) else None
-
-
-def tables_of(layers: Layers) -> list[Table]:
-    """Return keys and values of each layer as tables, if there are any."""
-    pairs = [tuple(layer) for layer in layers]
-    if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise InvalidInput("Expected layers to be pairs (keys, values), at least one.")
-    return [Table(*pair) for pair in pairs]

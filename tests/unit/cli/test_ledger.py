@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from discreet.cli import app
 from discreet.cli.counting import note_release
 from discreet.ledger import Ledger, State
-from discreet.readers.loading import load
+from discreet.readers.registry import load
 
 WANTED = ["--epsilon", "1", "--delta", "1e-6"]
 

@@ -7,11 +7,11 @@ from discreet import InvalidInput
 
 pytest.importorskip("sklearn")
 
+from discreet import build
 from discreet.features.concatenation import LinesAndWaves
 from discreet.features.fourier import Waves
 from discreet.features.linear import Linear, Rays
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.attention.building import build
 from discreet.sklearn import readers
 from discreet.sklearn.averaging import Average, _excess
 from discreet.sklearn.columns import Columns, Embeddings

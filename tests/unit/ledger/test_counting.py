@@ -12,8 +12,8 @@ from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
 from discreet.ledger import Ledger, State
 from discreet.noise import RoundedGaussian
 from discreet.paper.forest import Forest
+from discreet.sums.door import release
 from discreet.sums.partial import Partial
-from discreet.sums.release import release
 from discreet.sums.source import Table
 from discreet.testing import Seeded
 

@@ -10,7 +10,7 @@ import discreet
 from discreet import InvalidInput
 from discreet.accounting import gaussian_epsilon, gaussian_sigma
 from discreet.kernels import FEATURE_RADIUS, Fourier, Minimax, Taylor
-from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.options import Options
 from discreet.sums.settings import Shape
 from discreet.testing import Seeded, Silent
@@ -278,7 +278,7 @@ def test_an_epsilon_too_small_for_any_lattice_is_refused():
 def test_more_rows_mean_a_coarser_lattice():
     def resolution(rows_hint):
         options = Options(**SPEND, scale=1.0, rows_hint=rows_hint)
-        layout = settle([Shape(heads=(), key_dim=4, value_dim=3)], options).layouts[0]
+        layout = ATTENTION.resolve([Shape(heads=(), key_dim=4, value_dim=3)], options).layouts[0]
         assert rows_hint is None or layout.most_rows >= rows_hint
         return layout.resolution
 

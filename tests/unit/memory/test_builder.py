@@ -15,8 +15,12 @@ import discreet
 from discreet import BudgetExceeded, InvalidInput, PrivacyLeakWarning
 from discreet.ledger import Ledger
 from discreet.noise import RoundedGaussian
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.options import Options
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES
+from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.sums import accumulate as adder_module
+from discreet.sums import mechanism as engine
 from discreet.testing import Seeded, Silent
 
 KEYS, VALUES = unit_rows(600, 4), unit_rows(600, 3, seed=1)
@@ -177,7 +181,7 @@ def chunked(**options):
     ("numbers", "message"),
     [
         ({"epsilon": 20.1}, "epsilon=20.1"),
-        ({"delta": 0.01}, "delta=0.01"),
+        ({"delta": 0.01}, "0.01 is too high"),
         ({"delta": 1e-3, "rows_hint": 1000}, "number of rows"),
     ],
 )
@@ -229,7 +233,7 @@ def test_numbers_that_may_protect_somebody_are_not(numbers):
 
 def test_an_interrupt_after_the_last_row_closes_the_builder(monkeypatch):
     """All rows are in: whoever adds the chunk again would count them twice."""
-    add = adder_module.Adder.add
+    add = adder_module.Accumulator.add
 
     def interrupted(self, *given, **named):
         add(self, *given, **named)
@@ -237,7 +241,7 @@ def test_an_interrupt_after_the_last_row_closes_the_builder(monkeypatch):
 
     builder = discreet.Builder(**OPTIONS)
     with monkeypatch.context() as patch:
-        patch.setattr(adder_module.Adder, "add", interrupted)
+        patch.setattr(adder_module.Accumulator, "add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             builder.add(KEYS, VALUES)
     with pytest.raises(InvalidInput, match="begin anew"):
@@ -283,33 +287,36 @@ def test_messages_quote_no_list_and_no_length():
         assert not {"600", "654321"} & set(re.findall(r"\d+", str(caught.value)))
 
 
-def test_somebody_can_say_no_when_settings_are_known_and_nothing_is_counted(tmp_path):
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [
+        (ATTENTION, {}),
+        (LEAST_SQUARES, {"features": "linear"}),
+        (SOFTMAX, {"classes": [0, 1], "features": "linear"}),
+    ],
+)
+def test_somebody_can_say_no_when_settings_are_known_and_nothing_is_counted(
+    tmp_path, mechanism, options
+):
     ledger = Ledger(tmp_path / "budget.db")
     ledger.create("clinic", epsilon=2.0, delta=1e-5)
-    counted = {"ledger": ledger, "dataset": "clinic"}
     seen = []
 
     def refuse(settings):
         seen.append(settings.layouts[0].kernel.dim)
         raise OSError("no room")
 
-    labels = np.arange(len(KEYS)) % 2
+    values = np.arange(len(KEYS)) % 2 if mechanism is SOFTMAX else VALUES
+    chosen = mechanism.options(epsilon=1.0, delta=1e-6, rows_hint=100, **options)
     with pytest.raises(OSError, match="no room"):
-        discreet.build(KEYS, VALUES, **OPTIONS, **counted, on_settled=refuse)
-    with pytest.raises(OSError, match="no room"):
-        discreet.Builder(**OPTIONS, **counted, on_settled=refuse).add(KEYS, VALUES)
-    with pytest.raises(OSError, match="no room"):
-        discreet.softmax_regression(
-            KEYS,
-            labels,
-            classes=[0, 1],
-            features="linear",
-            epsilon=1.0,
-            delta=1e-6,
-            **counted,
-            on_settled=refuse,
+        engine.build(
+            mechanism,
+            mechanism.source(KEYS, values, None, chosen),
+            chosen,
+            account=ledger.account("clinic"),
+            on_resolved=refuse,
         )
-    assert seen == [4, 4, 4]
+    assert seen == [4]
     assert ledger.statement("clinic").spends == ()
 
 

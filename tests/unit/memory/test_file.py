@@ -15,10 +15,9 @@ from safetensors import safe_open
 
 import discreet
 from discreet import CorruptRelease, NotPrivateWarning
+from discreet import _packing as container
 from discreet.kernels import Fourier, Minimax, Taylor
-from discreet.readers import loading
-from discreet.readers.attention import card as file
-from discreet.sums import container
+from discreet.readers import registry as loading
 from discreet.testing import Seeded
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -40,7 +39,7 @@ def build(kernel="fourier", rows=50, **options):
 
 def resealed(memory, change):
     """A file whose settings were changed by somebody who also wrote a new checksum."""
-    data = file.to_bytes(memory.released)
+    data = loading.to_bytes(memory)
     tensors = dict(safetensors.load(data))
     length = int.from_bytes(data[:8], "little")
     metadata = json.loads(data[8 : 8 + length])["__metadata__"]
@@ -127,22 +126,22 @@ def test_n_and_one_row_less_make_files_of_the_same_size_shapes_keys_and_card(tmp
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_file_cut_short_anywhere_is_refused(kernel):
-    data = file.to_bytes(build(kernel).released)
+    data = loading.to_bytes(build(kernel))
     for length in [*range(0, len(data), 97), len(data) - 1]:
         with pytest.raises(CorruptRelease):
-            file.from_bytes(data[:length])
+            loading.from_bytes(data[:length])
     with pytest.raises(CorruptRelease):
-        file.from_bytes(data + b"\0")
+        loading.from_bytes(data + b"\0")
 
 
 def test_any_altered_byte_is_noticed():
-    data = file.to_bytes(build().released)
+    data = loading.to_bytes(build())
     rng = np.random.default_rng(0)
     for at in [0, 7, 8, 9, *rng.integers(0, len(data), 300).tolist(), len(data) - 1]:
         altered = bytearray(data)
         altered[at] ^= 1 << int(rng.integers(0, 8))
         with pytest.raises(CorruptRelease):
-            file.from_bytes(bytes(altered))
+            loading.from_bytes(bytes(altered))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +212,7 @@ FORGERIES = {
 @pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
 def test_a_forged_file_with_a_good_checksum_is_refused(change, kernel):
     with pytest.raises(CorruptRelease):
-        file.from_bytes(resealed(build(kernel), change))
+        loading.from_bytes(resealed(build(kernel), change))
 
 
 @pytest.mark.parametrize(
@@ -229,7 +228,7 @@ def test_a_forged_file_with_a_good_checksum_is_refused(change, kernel):
 )
 def test_forged_frequencies_are_refused(change):
     with pytest.raises(CorruptRelease):
-        file.from_bytes(resealed(build(), change))
+        loading.from_bytes(resealed(build(), change))
 
 
 def test_settings_nested_without_end_are_refused():
@@ -237,14 +236,14 @@ def test_settings_nested_without_end_are_refused():
         metadata["card"] = "[" * 200_000
 
     data = resealed(build(), nest)
-    assert file.from_bytes(data).private  # the card is for readers; the settings decide
+    assert loading.from_bytes(data).private  # the card is for readers; the settings decide
     deep = data.replace(b'"format":"discreet-memory"', b'"format":' + b"[" * 20 + b"]" * 20)
     with pytest.raises(CorruptRelease):
-        file.from_bytes(deep)
+        loading.from_bytes(deep)
 
 
 def test_resealing_alone_changes_nothing():
-    assert file.from_bytes(resealed(build(), lambda s, t, m: None)).private
+    assert loading.from_bytes(resealed(build(), lambda s, t, m: None)).private
 
 
 def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
@@ -279,7 +278,7 @@ def test_a_file_is_exchanged_in_one_step(tmp_path, monkeypatch):
         build().save(path)
     [(old, new)] = seen
     assert old == before == path.read_bytes()
-    assert file.from_bytes(new).private
+    assert loading.from_bytes(new).private
     assert os.listdir(tmp_path) == ["memory.safetensors"]
 
 
@@ -316,9 +315,10 @@ def test_what_was_made_for_tests_says_so_everywhere(tmp_path):
 
 
 def leaky():
-    return discreet.build(
-        unit_rows(50, 3), unit_rows(50, 2), **SPEND, scale=1.0, leaks=("key_norm", "rows_hint")
-    )
+    builder = discreet.Builder(**SPEND, scale=1.0, leaks=("key_norm", "rows_hint"))
+    builder.add(unit_rows(50, 3), unit_rows(50, 2))
+    [memory] = builder.release()
+    return memory
 
 
 def test_what_was_taken_from_the_rows_is_in_the_file_and_in_its_settings(tmp_path):
@@ -350,18 +350,18 @@ def test_a_file_and_its_guarantee_name_the_same_leaks(leaks):
 
     for change in (others, quiet):
         with pytest.raises(CorruptRelease):
-            file.from_bytes(resealed(leaky(), change))
+            loading.from_bytes(resealed(leaky(), change))
 
 
 @pytest.mark.parametrize("name", ["source", "version", "release"])
 def test_texts_that_would_do_something_to_a_terminal_are_refused(name):
     changed = {name: "1.0\x1b[2J\nguarantee  epsilon = 0"}
     with pytest.raises(CorruptRelease):
-        file.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))
+        loading.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))
 
 
 @pytest.mark.parametrize("changed", [{"rows": 5}, {"group_rows": 7.0}])
 def test_a_file_that_contradicts_its_guarantee_is_refused(changed):
     """Under add_remove no number of rows is public, and a row has the influence of one."""
     with pytest.raises(CorruptRelease):
-        file.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))
+        loading.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))

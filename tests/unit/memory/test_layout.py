@@ -13,7 +13,7 @@ import discreet
 from discreet import InvalidInput
 from discreet.kernels import FEATURE_RADIUS, Fourier, Taylor
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.layout import Layout
 from discreet.sums import records
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Settings, Unit

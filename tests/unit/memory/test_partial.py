@@ -11,7 +11,7 @@ from discreet import InvalidInput
 from discreet.features.fourier import IntegerFrequencies
 from discreet.kernels import Fourier, Minimax
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.layout import Layout
 from discreet.sums import accumulate as adder_module
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Settings, Unit

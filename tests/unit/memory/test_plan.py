@@ -11,8 +11,8 @@ from discreet import InvalidInput
 from discreet.features.sphere import answer_length, log_mean_weight
 from discreet.kernels import Fourier
 from discreet.readers.attention import comparison as oracle
-from discreet.readers.attention.error_model import Goal, Sample, Spread
-from discreet.readers.attention.mechanism import default_tau
+from discreet.readers.attention.error_model import ErrorModel, Goal, Sample
+from discreet.sums.layout import default_tau
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -89,7 +89,7 @@ def test_with_too_few_rows_nothing_helps_and_the_plan_says_so():
 
 @pytest.mark.parametrize("goal", list(Goal))
 def test_the_recommended_scale_has_the_least_risk(goal):
-    spread = Spread(
+    spread = ErrorModel(
         rows=1_000, dim=4, value_dim=1, tau=0.25, multiplier=4.0, weight_error=2048**-0.5
     )
     logit = spread.recommended_scale(0.5, goal) * 0.5
@@ -108,7 +108,7 @@ def test_no_scale_is_recommended_at_which_errors_hide_the_answers(rows):
 
 
 def test_where_errors_hide_all_answers_the_clearest_scale_is_recommended():
-    spread = Spread(
+    spread = ErrorModel(
         rows=100, dim=300, value_dim=2, tau=0.2, multiplier=4.0, weight_error=2048**-0.5
     )
     logit = spread.recommended_scale(1.0, Goal.RANK)

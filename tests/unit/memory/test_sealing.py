@@ -7,9 +7,9 @@ import pytest
 from data import unit_rows
 
 from discreet import CorruptRelease, InvalidInput
-from discreet.readers.attention.mechanism import settle
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.options import Options
-from discreet.sums.release import release
+from discreet.sums.door import release
 from discreet.sums.partial import Partial
 from discreet.sums.sealing import Envelope, new_key
 from discreet.sums.settings import Shape, Unit
@@ -19,7 +19,9 @@ from discreet.testing import Silent
 KEYS, VALUES = unit_rows(40, 3), unit_rows(40, 2, seed=1)
 SHAPES = [Shape(heads=(), key_dim=3, value_dim=2)]
 OPTIONS = Options(epsilon=1.0, delta=1e-6, scale=1.0)
-SETTINGS, BY_RECORD = (settle(SHAPES, OPTIONS, unit=unit) for unit in (Unit.ROW, Unit.RECORD))
+SETTINGS, BY_RECORD = (
+    ATTENTION.resolve(SHAPES, OPTIONS, unit=unit) for unit in (Unit.ROW, Unit.RECORD)
+)
 
 
 def partial(rows=slice(None), *, settings=SETTINGS, groups=None, shard=None):
@@ -141,8 +143,8 @@ def test_another_key_or_other_settings_are_refused():
     for other in (
         BY_RECORD,
         dataclasses.replace(SETTINGS, rows_hint=10),
-        settle(SHAPES, dataclasses.replace(OPTIONS, epsilon=2.0)),
-        settle(SHAPES, dataclasses.replace(OPTIONS, scale=1.01)),
+        ATTENTION.resolve(SHAPES, dataclasses.replace(OPTIONS, epsilon=2.0)),
+        ATTENTION.resolve(SHAPES, dataclasses.replace(OPTIONS, scale=1.01)),
     ):
         with pytest.raises(InvalidInput, match="settings"):
             Partial.unseal(sealed, key, other)

@@ -8,9 +8,9 @@ import pytest
 from data import unit_rows
 
 import discreet
+from discreet import _packing as container
 from discreet.readers.attention import bundle as several
 from discreet.readers.attention.bundle import Memories
-from discreet.sums import container
 from discreet.testing import Silent
 
 SPEND = {"epsilon": 8.0, "delta": 1e-6}
@@ -31,7 +31,7 @@ def several_of_them():
 def test_a_file_brings_them_all_back(several_of_them, tmp_path):
     path = tmp_path / "several.safetensors"
     several_of_them.save(path)
-    for opened in (discreet.load(path), several.load(path)):
+    for opened in (discreet.load(path), Memories.load(path)):
         assert str(opened.card) == str(several_of_them.card)
         assert opened.guarantee == several_of_them.guarantee
         np.testing.assert_array_equal(opened.arrays["one.map"], np.eye(2))

@@ -24,7 +24,7 @@ from discreet import (
 from discreet.accounting import Receipt, tight
 from discreet.paper import file, forest
 from discreet.paper.structure import Structure
-from discreet.readers.loading import to_bytes
+from discreet.readers.registry import to_bytes
 from discreet.testing import Seeded, Silent
 
 RNG = np.random.default_rng(4)

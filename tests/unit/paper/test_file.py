@@ -13,7 +13,7 @@ from discreet import CorruptRelease, _packing, paper
 from discreet.paper import file
 from discreet.paper.families import FAMILIES
 from discreet.paper.structure import WHOLE
-from discreet.readers import loading
+from discreet.readers import registry as loading
 
 RNG = np.random.default_rng(8)
 X, W, V = RNG.random((9, 2)), RNG.uniform(-1, 1, 9), RNG.uniform(-1, 1, (9, 2))

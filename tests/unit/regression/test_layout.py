@@ -10,7 +10,7 @@ from maps import KINDS, maps
 from discreet import InvalidInput
 from discreet.kernels import FEATURE_RADIUS
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.least_squares.mechanism import Moments
+from discreet.readers.least_squares.layout import Moments
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Settings, Unit
 from discreet.sums.source import Table

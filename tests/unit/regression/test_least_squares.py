@@ -14,12 +14,10 @@ from discreet import BudgetExceeded, CorruptRelease, InvalidInput, NotPrivateWar
 from discreet.features.fourier import Waves
 from discreet.features.linear import Linear
 from discreet.privacy import NOT_PRIVATE
-from discreet.readers import attention
-from discreet.readers import least_squares as least_squares_reader
 from discreet.readers.least_squares.answers import LeastSquares
-from discreet.readers.least_squares.mechanism import settle
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.least_squares.options import LeastSquaresOptions
-from discreet.sums.release import release
+from discreet.sums.door import release
 from discreet.sums.partial import Partial
 from discreet.sums.sealing import new_key
 from discreet.sums.settings import Shape, Unit
@@ -226,7 +224,9 @@ def test_streams_builder_and_sealed_partials_add_up_the_same():
         builder.add(KEYS[chunk], VALUES[chunk])
     built = builder.release(Seeded(0)).released
     shape = Shape(heads=(), key_dim=DIM, value_dim=2)
-    settings = settle([shape], LeastSquaresOptions(**SPEND, features="linear", centred=False))
+    settings = LEAST_SQUARES.resolve(
+        [shape], LeastSquaresOptions(**SPEND, features="linear", centred=False)
+    )
     key = new_key()
     sealed = [
         Partial.of([Table(KEYS[c], VALUES[c])], settings, shard=str(i)).seal(key)
@@ -283,7 +283,7 @@ def test_a_file_predicts_the_same(tmp_path, kind, options):
     assert again.receipt == made.receipt
     assert np.array_equal(again.predict(QUERIES), made.predict(QUERIES))
     with pytest.raises(CorruptRelease, match="discreet-memory"):
-        attention.load(path)
+        discreet.Memory.load(path)
     damaged = bytearray(path.read_bytes())
     damaged[-9] ^= 1
     path.write_bytes(damaged)
@@ -296,7 +296,7 @@ def test_load_opens_memories_too(tmp_path):
     memory.save(tmp_path / "memory.safetensors")
     assert isinstance(discreet.load(tmp_path / "memory.safetensors"), discreet.Memory)
     with pytest.raises(CorruptRelease, match="discreet-least-squares"):
-        least_squares_reader.load(tmp_path / "memory.safetensors")
+        discreet.LeastSquares.load(tmp_path / "memory.safetensors")
 
 
 def test_files_and_cards_do_not_depend_on_the_rows(tmp_path):
@@ -392,9 +392,9 @@ def test_a_release_of_another_kind_is_refused():
 def test_settings_of_a_record_are_of_the_record():
     shape = Shape(heads=(), key_dim=DIM, value_dim=2)
     options = LeastSquaresOptions(**SPEND, features="linear")
-    rows, records = (settle([shape], options, unit=unit) for unit in Unit)
+    rows, records = (LEAST_SQUARES.resolve([shape], options, unit=unit) for unit in Unit)
     assert rows.digest != records.digest
     other = LeastSquaresOptions(**SPEND, features="linear", share=0.5)
-    assert settle([shape], other).digest != rows.digest
+    assert LEAST_SQUARES.resolve([shape], other).digest != rows.digest
     leaky = LeastSquaresOptions(**SPEND, features="linear", leaks=("bounds",))
-    assert settle([shape], leaky).digest != rows.digest  # or a merge could lose them
+    assert LEAST_SQUARES.resolve([shape], leaky).digest != rows.digest  # or a merge could lose them

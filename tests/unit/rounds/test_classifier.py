@@ -13,8 +13,6 @@ from discreet import CorruptRelease, InvalidInput, NotPrivateWarning, PrivacyLea
 from discreet.accounting import gaussian_sigma
 from discreet.features.linear import Linear, Rays
 from discreet.privacy import NOT_PRIVATE
-from discreet.readers import attention, softmax
-from discreet.readers import least_squares as least_squares_reader
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.options import SoftmaxOptions
 from discreet.testing import Seeded, Silent
@@ -171,7 +169,7 @@ def test_a_file_predicts_the_same(tmp_path, kind):
     made = fit(features=kind, public_rows=public_rows(DIM), rows_hint=3_000)
     path = tmp_path / "fit.safetensors"
     made.save(path)
-    for load in (discreet.load, softmax.load):
+    for load in (discreet.load, discreet.SoftmaxRegression.load):
         with pytest.warns(NotPrivateWarning):
             again = load(path)
         assert isinstance(again, SoftmaxRegression)
@@ -181,7 +179,7 @@ def test_a_file_predicts_the_same(tmp_path, kind):
         assert np.array_equal(again.released.state, made.released.state)
         assert np.array_equal(again.logits(QUERIES), made.logits(QUERIES))
         assert np.array_equal(again.predict(QUERIES), made.predict(QUERIES))
-    for load in (attention.load, least_squares_reader.load):
+    for load in (discreet.Memory.load, discreet.LeastSquares.load):
         with pytest.raises(CorruptRelease):
             load(path)
     damaged = bytearray(path.read_bytes())
@@ -201,7 +199,7 @@ def test_load_opens_the_others_too(tmp_path):
         assert isinstance(discreet.load(tmp_path / name), kind)
     for name in ("memory", "lines"):
         with pytest.raises(CorruptRelease, match="discreet-softmax-regression"):
-            softmax.load(tmp_path / name)
+            discreet.SoftmaxRegression.load(tmp_path / name)
 
 
 def test_files_and_cards_do_not_depend_on_the_rows(tmp_path):

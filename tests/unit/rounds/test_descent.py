@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.readers.softmax.descent import Descent, Slowed
+from discreet.readers.softmax.descent import Descent, Preconditioner
 
 
 @pytest.mark.parametrize("rounds", [1, 4, 16, 100])
@@ -63,7 +63,7 @@ def test_steps_are_shorter_along_long_directions_and_the_same_along_others(
     seed, size, scale, noise, most
 ):
     moments = symmetric(seed, size, scale)
-    slowed = Slowed.of(moments, noise, most)
+    slowed = Preconditioner.of(moments, noise, most)
     values, vectors = np.linalg.eigh(moments)
     edge = max(noise * math.sqrt(2 * size), most)
     for value, vector in zip(values, vectors.T, strict=True):
@@ -78,7 +78,7 @@ def test_steps_are_shorter_along_long_directions_and_the_same_along_others(
 
 
 def test_without_long_directions_nothing_is_slowed():
-    slowed = Slowed.of(np.diag([3.0, 2.0, -50.0]), 0.0, 3.0)
+    slowed = Preconditioner.of(np.diag([3.0, 2.0, -50.0]), 0.0, 3.0)
     gradient = np.ones((3, 2))
     assert np.array_equal(slowed(gradient), gradient)
 
@@ -89,11 +89,11 @@ def test_noise_alone_slows_next_to_nothing():
     rng = np.random.default_rng(2)
     upper = np.triu(rng.normal(size=(size, size)) * noise / math.sqrt(2), 1)
     moments = upper + upper.T + np.diag(rng.normal(size=size) * noise)
-    slowed = Slowed.of(moments, noise, 1e-3)
+    slowed = Preconditioner.of(moments, noise, 1e-3)
     assert len(slowed.missing) <= 2
     largest = np.linalg.eigvalsh(moments).max()
     assert largest == pytest.approx(noise * math.sqrt(2 * size), rel=0.06)
     row = np.zeros((size, 1))
     row[0] = 1
-    seen = Slowed.of(moments + 4 * noise * math.sqrt(2 * size) * row @ row.T, noise, 1e-3)
+    seen = Preconditioner.of(moments + 4 * noise * math.sqrt(2 * size) * row @ row.T, noise, 1e-3)
     assert np.linalg.norm(seen(row)) < 0.5

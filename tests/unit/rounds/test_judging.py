@@ -14,8 +14,9 @@ from rounds import judged_table, rounds_of
 
 import discreet
 from discreet.features.fourier import Waves
-from discreet.readers.softmax.calibration import Judgement, factor, split
-from discreet.readers.softmax.passes import Remembered
+from discreet.features.linear import Rays
+from discreet.readers.softmax.calibration import Calibration, factor, split
+from discreet.readers.softmax.passes import CachedFeatures
 from discreet.sums.source import Table
 from discreet.testing import Seeded, Silent
 
@@ -63,7 +64,7 @@ def test_a_row_is_judged_the_same_to_the_bit_alone_in_any_batch_and_at_any_place
 
     def table(order):
         made = Table(KEYS[order], LABELS[order, None])
-        return judged(kind, Remembered.of(made, MAPS[kind]) if kept else made)
+        return judged(kind, CachedFeatures.of(made, MAPS[kind]) if kept else made)
 
     whole = table(np.arange(ROWS))
     assert np.array_equal(whole.read(slice(0, ROWS))[1], together)
@@ -104,7 +105,7 @@ def test_few_features_are_in_memory_at_a_time_however_many_rows_are_asked_for():
 @pytest.mark.parametrize("classes", [2, 3, 1_000])
 @pytest.mark.parametrize("resolution", [8, 15, 22])
 def test_its_layout_has_values_of_length_three_and_next_to_no_weight(classes, resolution):
-    layout = Judgement.of(classes, resolution)
+    layout = Calibration.of(rounds_of(Rays(1), classes, resolution=resolution))
     assert (layout.value_dim, layout.value_norm) == (8 + classes, 3.0)
     assert layout.real_tau <= max(3.1e-3, layout.lattice.step)
     longest = np.concatenate([-np.ones(8), np.eye(classes)[0]])

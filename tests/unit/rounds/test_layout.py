@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from data import unit_rows
 from maps import KINDS, maps
-from rounds import CLIP, exact_sums, round_of, rounds_of, settings_of
+from rounds import CLIP, calibration, exact_sums, round_of, rounds_of, settings_of
 
 from discreet import InvalidInput
 from discreet.accounting import gaussian_sigma
@@ -15,7 +15,6 @@ from discreet.kernels import FEATURE_RADIUS, Fourier
 from discreet.noise.law import LARGEST_SCALE
 from discreet.privacy import Neighbours, Privacy
 from discreet.readers.softmax.layout import Round, Rounds, Weights
-from discreet.readers.softmax.settings import judgement
 from discreet.sums.moments import drawable
 from discreet.sums.settings import Unit, part_sigmas, unit_sensitivity
 
@@ -258,7 +257,7 @@ def test_shares_of_all_releases_add_up_to_one(count, moments, judging):
     assert shares == pytest.approx(1, abs=1e-12)
     whole = settings_of(each)
     later = round_of(whole, np.zeros((4, 2)))
-    of_parts = [round_of(whole).share, *[later.share] * (count - 1), judgement(whole).share]
+    of_parts = [round_of(whole).share, *[later.share] * (count - 1), calibration(whole).share]
     assert math.fsum(of_parts) == pytest.approx(1, abs=1e-12)
     first = each.first()
     assert first.share == pytest.approx(moments / each.of_first, abs=1e-12)

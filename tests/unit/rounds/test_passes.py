@@ -14,8 +14,8 @@ import discreet
 from discreet import InvalidInput
 from discreet.readers.softmax import passes as remembered
 from discreet.readers.softmax.labels import Labels
-from discreet.readers.softmax.passes import Passes, Remembered
-from discreet.sums.source import Table
+from discreet.readers.softmax.passes import CachedFeatures, labelled, with_cached_features
+from discreet.sums.source import RowSource, Table
 from discreet.testing import Seeded
 
 ROWS, DIM = 137, 3
@@ -242,15 +242,19 @@ def test_messages_carry_no_private_value(bad):
         assert caught.value.__cause__ is None
 
 
+def source(keys=KEYS, labels=LABELS):
+    return RowSource.of(keys, labels, None, labelled(CLASSES))
+
+
 def test_rows_stay_inside():
-    passes = Passes.of(KEYS, LABELS, None, CLASSES)
-    kept = passes.remembered(MAPS["waves"], 1e9)
-    for private in (passes, kept):
+    rows = source()
+    kept = with_cached_features(rows, MAPS["waves"], 1e9)
+    for private in (rows, kept):
         assert "0." not in repr(private)
         for copier in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(TypeError, match="private"):
                 copier(private)
-    [(table, _)] = kept.open()
+    [([table], _)] = kept.chunks()
     assert repr(table) == "<Table: private>"
 
 
@@ -258,15 +262,14 @@ def test_features_are_kept_if_they_fit_and_not_if_they_do_not():
     kernel = MAPS["waves"]
     size = ROWS * kernel.features * 4
     for keys, labels in ((KEYS, LABELS), (chunks(), None)):
-        passes = Passes.of(keys, labels, None, CLASSES)
-        counted = passes.remembered(kernel, size - 1)
-        assert not any(isinstance(table, Remembered) for table, _ in counted.open())
-        assert counted.rows == ROWS
-        kept = passes.remembered(kernel, size)
-        tables = [table for table, _ in kept.open()]
-        assert all(isinstance(table, Remembered) for table in tables)
+        rows = source(keys, labels)
+        again = with_cached_features(rows, kernel, size - 1)
+        assert not any(isinstance(table, CachedFeatures) for [table], _ in again.chunks())
+        kept = with_cached_features(rows, kernel, size)
+        tables = [table for [table], _ in kept.chunks()]
+        assert all(isinstance(table, CachedFeatures) for table in tables)
         assert sum(table.kept.nbytes for table in tables) == size
-        assert (kept.rows, kept.dim, kept.by_record) == (ROWS, DIM, False)
+        assert kept.count() == ROWS
 
 
 @pytest.mark.parametrize("at_once", [1, 300, 2**22])
@@ -274,7 +277,7 @@ def test_features_are_kept_if_they_fit_and_not_if_they_do_not():
 def test_kept_features_are_those_of_the_rows(monkeypatch, kind, at_once):
     monkeypatch.setattr(remembered, "_FEATURES_AT_ONCE", at_once)
     table = Table(KEYS, np.arange(float(ROWS))[:, None])
-    kept = Remembered.of(table, MAPS[kind])
+    kept = CachedFeatures.of(table, MAPS[kind])
     truth = MAPS[kind].key_features(KEYS).features
     for index in (slice(0, ROWS), slice(20, 21), np.array([4, 100, 4]), slice(3, 3)):
         features, values = kept.read(index)

@@ -3,20 +3,15 @@
 import numpy as np
 import pytest
 from data import unit_rows
+from rounds import calibration, first_round, later_round, resolved
 
 from discreet import InvalidInput
 from discreet.features.fourier import Waves
 from discreet.features.landmarks import NearLandmarks
 from discreet.features.linear import Rays
 from discreet.readers.softmax.layout import Weights
+from discreet.readers.softmax.mechanism import noise_of_round
 from discreet.readers.softmax.options import SoftmaxOptions
-from discreet.readers.softmax.settings import (
-    first_round,
-    judgement,
-    later_round,
-    noise_of_round,
-    settle,
-)
 from discreet.sums.settings import Unit
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -24,7 +19,7 @@ SPEND = {"epsilon": 1.0, "delta": 1e-6}
 
 def settled(dim=4, classes=3, unit=Unit.ROW, **options):
     chosen = SoftmaxOptions(classes=range(classes), **SPEND | options)
-    return settle(dim, chosen, unit=unit)
+    return resolved(dim, chosen, unit=unit)
 
 
 def features(dim=4, **options):
@@ -73,7 +68,7 @@ def test_each_release_has_its_share_and_the_settings_of_the_whole(unit, neighbou
     )
     [layout] = whole.layouts
     later = later_round(whole, Weights.of(np.ones((5, 3))))
-    parts = {"of_first": first_round(whole), "of_round": later, "judging": judgement(whole)}
+    parts = {"of_first": first_round(whole), "of_round": later, "judging": calibration(whole)}
     for name, part in parts.items():
         assert part.share == getattr(layout, name)
         assert (part.privacy, part.unit) == (whole.privacy, unit)

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from data import unit_rows
 from maps import maps, public_rows
+from rounds import calibration, first_round, later_round, resolved
 
 import discreet
 from discreet import InvalidInput
 from discreet.accounting import Gaussian, Receipt, gaussian_sigma
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Neighbours
-from discreet.readers.softmax import training
+from discreet.readers.softmax import mechanism
 from discreet.readers.softmax.layout import Weights
 from discreet.readers.softmax.options import SoftmaxOptions
-from discreet.readers.softmax.settings import first_round, judgement, later_round, settle
 from discreet.sums.settings import Unit
 from discreet.testing import Seeded, Silent
 
@@ -85,7 +85,7 @@ def test_without_noise_it_is_a_plain_loop(kind, count, epsilon, slowed):
     # What all classes have in common says nothing; cutting residuals towards zero leaves some.
     weights, truth = (each - each.mean(axis=1)[:, None] for each in (made.coefficients, truth))
     np.testing.assert_allclose(weights, truth, atol=2e-3 * np.abs(truth).max())
-    whole = settle(DIM, SoftmaxOptions(**options), unit=Unit.ROW)
+    whole = resolved(DIM, SoftmaxOptions(**options), unit=Unit.ROW)
     [first] = first_round(whole).layouts
     assert (first.coarseness > 0) is (epsilon < 1)
 
@@ -125,7 +125,7 @@ def test_the_receipt_is_the_composition_of_all_noise_that_was_drawn(
     if group_rows is not None:
         options["group_rows"] = group_rows
     options["rows_hint"] = 40
-    whole = settle(DIM, SoftmaxOptions(**options), unit=unit)
+    whole = resolved(DIM, SoftmaxOptions(**options), unit=unit)
     drawn = Drawn(monkeypatch)
     groups = None if group_rows is None else np.arange(40) // 4
     made = discreet.softmax_regression(keys, labels, groups=groups, entropy=Silent(), **options)
@@ -144,7 +144,7 @@ def test_the_receipt_is_the_composition_of_all_noise_that_was_drawn(
     assert diagonal == pytest.approx(upper * math.sqrt(2), rel=1e-12)
 
     # Each round with all of its parts, and the last release, is one Gaussian of its sensitivity.
-    last = judgement(whole)
+    last = calibration(whole)
     assert judging == last.laws(last.layouts[0])[0].sigma
     ratios = [
         this.sensitivity(this.layouts[0]) / sigma
@@ -248,7 +248,7 @@ def test_an_interrupt_after_the_last_noise_says_so_too(monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "_frozen", stop)
+    monkeypatch.setattr(mechanism, "_whole", stop)
     keys, labels = rows_of(60)
     with pytest.raises(KeyboardInterrupt) as caught:
         discreet.softmax_regression(keys, labels, classes=range(3), entropy=Seeded(0), **SPEND)
@@ -301,7 +301,7 @@ def test_noise_that_cannot_be_drawn_in_a_later_round_is_refused_before_the_first
                 neighbours="replace",
                 features="linear",
             )
-            whole = settle(DIM, made, unit=Unit.ROW)
+            whole = resolved(DIM, made, unit=Unit.ROW)
         except InvalidInput:
             continue
         later_round(whole, Weights.of(np.zeros((DIM + 1, 3))))
@@ -312,7 +312,7 @@ def test_noise_that_cannot_be_drawn_is_refused_before_the_first_round(unit):
     for epsilon in np.geomspace(5e-5, 2e-4, 12):
         try:
             made = SoftmaxOptions(classes=range(3), epsilon=epsilon, delta=1e-6, features="linear")
-            whole = settle(DIM, made, unit=unit)
+            whole = resolved(DIM, made, unit=unit)
         except InvalidInput as error:
             assert "epsilon" in str(error)  # noqa: PT017
             continue

@@ -22,7 +22,8 @@ from distributed import Client, LocalCluster, get_task_stream
 from pyarrow import parquet
 
 import discreet
-from discreet.shards import Job, cluster, tasks
+from discreet.shards import Job, tasks
+from discreet.shards import dask as cluster
 from discreet.shards import dask as shards
 from discreet.sums.partial import Partial
 from discreet.sums.source import Table

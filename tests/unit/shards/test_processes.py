@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 import discreet
 from discreet.shards import Job, processes, tasks
-from discreet.shards.crew import Crew
+from discreet.shards.pool import WorkerPool
 from discreet.sums.partial import Partial
 from discreet.sums.source import Table
 from discreet.tables import Rows
@@ -54,7 +54,7 @@ def job():
 
 @pytest.fixture(scope="module")
 def crew(job):
-    with Crew(2) as own:
+    with WorkerPool(2) as own:
         own.brief(job.__getstate__())
         yield own
 
@@ -107,14 +107,14 @@ def test_all_workers_work(crew):
 
 def test_a_worker_has_one_thread_whatever_is_asked_of_others(job, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-    with Crew(1) as own:
+    with WorkerPool(1) as own:
         own.brief(job.__getstate__())
         [environment] = own.results([(worker_tasks.environment, ())])
     assert environment["OPENBLAS_NUM_THREADS"] == "1"
 
 
 def test_results_that_nobody_waits_for_end_the_crew(job):
-    with Crew(2) as own:
+    with WorkerPool(2) as own:
         own.brief(job.__getstate__())
         with pytest.raises(discreet.DiscreetError, match="ValueError"):
             list(own.results([(worker_tasks.fail, ()), (worker_tasks.never_end, ())]))
@@ -130,7 +130,7 @@ def test_what_a_task_raises_says_no_more_than_others_may_know(crew):
 
 
 def test_a_worker_that_dies_is_replaced_and_its_task_done_again(tmp_path, job):
-    with Crew(2) as own:
+    with WorkerPool(2) as own:
         own.brief(job.__getstate__())
         deadly = [(worker_tasks.die_once, (str(tmp_path / str(number)),)) for number in range(3)]
         plain = [(worker_tasks.answer, (number,)) for number in range(3)]
@@ -140,7 +140,7 @@ def test_a_worker_that_dies_is_replaced_and_its_task_done_again(tmp_path, job):
 
 
 def test_a_task_that_ends_every_worker_ends_the_build(job):
-    with Crew(1) as own:
+    with WorkerPool(1) as own:
         own.brief(job.__getstate__())
         with pytest.raises(discreet.DiscreetError, match="stay alive"):
             list(own.results([(worker_tasks.die, ())]))
@@ -232,9 +232,9 @@ def test_a_plain_script_can_have_workers(data, tmp_path):
 
 WAITING = """
 import time
-from discreet.shards.crew import Crew
+from discreet.shards.pool import WorkerPool
 
-with Crew(2) as crew:
+with WorkerPool(2) as crew:
     print(*[worker.process.pid for worker in crew._workers], flush=True)
     time.sleep(600)
 """
@@ -273,8 +273,8 @@ def test_workers_that_are_killed_in_the_middle_change_nothing(tmp_path, groups, 
                 killed.add(worker.pid)
             yield each
 
-    all_results = Crew.results
-    monkeypatch.setattr(Crew, "results", results)
+    all_results = WorkerPool.results
+    monkeypatch.setattr(WorkerPool, "results", results)
     memory = processes.build(
         folder, **COLUMNS, groups=groups, workers=2, entropy=Silent(), **options
     )

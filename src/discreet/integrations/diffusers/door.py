@@ -170,7 +170,7 @@ def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TE
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
     _check_fresh(model, kind)
-    memories = several.load(path)
+    memories = several.Memories.load(path)
     _install(model, memories, kind)
     warn_of_noise([memories])
     return model

@@ -113,7 +113,7 @@ def attach(model: PreTrainedModel, path: str | os.PathLike[str]) -> PreTrainedMo
     Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be mostly noise.
     """
     _validate.instance("model", model, PreTrainedModel)
-    memories = several.load(path)
+    memories = several.Memories.load(path)
     install(model, memories)
     warn_of_noise([memories])
     return model

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,18 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._card import Card
 from discreet._files import whole_file
+from discreet._packing import pack, read, unpack
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.features.fourier import public_normals
 from discreet.features.kernel import Evidence
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
-from discreet.readers.attention.card import MEMORY, MOSTLY_NOISE, protection, protection_facts
+from discreet.readers.attention.card import MOSTLY_NOISE
+from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.prediction import matching_rows, times
 from discreet.sums import container
+from discreet.sums.card import protection, protection_facts
 
 FORMAT = "discreet-memories"
 
@@ -39,7 +42,7 @@ _TRIED, _LENGTHS = 32, (1.0, 0.6, 0.35)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Memories:
+class Memories(Sequence[Memory]):
     """Some memories of one release, with what is public about the places they are for.
 
     All together (ε, δ)-private as `guarantee` says: they are one Gaussian mechanism.
@@ -70,7 +73,12 @@ class Memories:
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.members)
 
-    def __getitem__(self, index: int) -> Memory:
+    @overload
+    def __getitem__(self, index: int) -> Memory: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Memory, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Memory | tuple[Memory, ...]:
         return self.members[index]
 
     def __repr__(self) -> str:
@@ -119,6 +127,20 @@ class Memories:
         data = to_bytes(self)
         with whole_file(Path(path)) as file:
             file.write(data)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Memories":
+        """Return the memories in a file that `save` wrote.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            CorruptRelease: the file is of another kind, was cut short or altered.
+
+        Warns with `NotPrivateWarning` if they were made with a test source of noise.
+        """
+        return read(path, from_bytes)
 
 
 def _layers(several: Memories) -> dict[str, tuple[Memory, ...]]:
@@ -189,21 +211,12 @@ def to_bytes(several: Memories) -> bytes:
             f"{index}.{name}": array for name, array in container.tensors_of(released).items()
         }
     facts = {"members": settings, "notes": list(several.notes.items())}  # in their order
-    return container.pack(tensors, name=FORMAT, settings=facts, card=several.card.to_dict())
+    return pack(tensors, name=FORMAT, settings=facts, card=several.card.to_dict())
 
 
 def from_bytes(data: bytes) -> Memories:
     """Return what a file holds, or raise `CorruptRelease`."""
-    return container.unpack(data, {FORMAT: restored})
-
-
-def load(path: str | os.PathLike[str]) -> Memories:
-    """Return the memories in a file that `Memories.save` wrote.
-
-    Raises `CorruptRelease` if the file is not one, was cut short or altered; warns with
-    `NotPrivateWarning` if they were made with a test source of noise.
-    """
-    return container.read(path, from_bytes)
+    return unpack(data, {FORMAT: restored})
 
 
 def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Memories:  # noqa: ANN401
@@ -213,7 +226,7 @@ def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Memories:  #
         owner, _, rest = name.partition(".")
         by_owner.setdefault(owner, {})[rest] = array
     members = tuple(
-        Memory(container.restore(each, by_owner[str(index)], MEMORY.restore))
+        Memory(container.restore(each, by_owner[str(index)], Layout))
         for index, each in enumerate(settings["members"])
     )
     return Memories(members, dict(settings["notes"]), by_owner.get("public", {}))

@@ -1,11 +1,9 @@
-"""What a memory says about itself, and what every card says of who is protected."""
+"""What a memory says about itself, for people and for programs. Public numbers only."""
 
-import os
 from collections.abc import Iterable
 
-from discreet._card import Card, taken
-from discreet.privacy import NOT_PRIVATE, Neighbours
-from discreet.readers.attention.mechanism import Layout
+from discreet._card import Card
+from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.prediction import (
     matching_rows,
     mostly_noise,
@@ -13,9 +11,7 @@ from discreet.readers.attention.prediction import (
     planned,
     rows_needed,
 )
-from discreet.sums import container
-from discreet.sums.container import Format
-from discreet.sums.layout import RowLayout
+from discreet.sums.card import protection, protection_facts
 from discreet.sums.release import Released
 
 MOSTLY_NOISE = "MOSTLY NOISE"
@@ -126,70 +122,3 @@ def noise_warning(releases: Iterable[Released[Layout]]) -> list[tuple[str, str]]
     """
     text = mostly_noise(releases)
     return [] if text is None else [(MOSTLY_NOISE, text)]
-
-
-def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
-    """Return the facts of a card that say who is protected, and how much."""
-    guarantee = released.guarantee
-    return {
-        "private": released.private,
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "neighbours": str(guarantee.neighbours),
-        "unit": guarantee.unit,
-        "group_rows": released.group_rows,
-        "scope": guarantee.scope,
-        "guarantee": str(guarantee),
-        "leaks": list(released.receipt.leaks),
-        "mechanism": "rounded Gaussian noise, added once to integer sums",
-    }
-
-
-def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
-    """Return the lines of a card that say who is protected, and how much."""
-    guarantee = released.guarantee
-    rows = []
-    if not released.private:
-        rows.append((NOT_PRIVATE, f"the noise came from {released.source}, a source for tests"))
-    protects = f"any one {guarantee.unit} ({guarantee.neighbours.change})"
-    if guarantee.unit == "record":
-        protects += f", with the influence of at most {released.group_rows:g} row(s)"
-    counts = "the number of rows is private, too"
-    if released.rows is not None:
-        counts = f"the number of rows is public: {released.rows:,}"
-    elif guarantee.neighbours is Neighbours.REPLACE:
-        counts = "the number of records is public, the number of rows is not"
-    hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
-    given = "public figure given by the builder"
-    if "rows_hint" in released.receipt.leaks:
-        given = "figure that was taken from the rows"
-    rows += [
-        ("protects", protects),
-        ("guarantee", str(guarantee)),
-        *taken(released.receipt.leaks),
-        ("rows", f"{counts}; {given}: {hint}"),
-    ]
-    return rows
-
-
-MEMORY = Format("discreet-memory", Layout.restore, card_of)
-
-
-def save(released: Released[Layout], path: str | os.PathLike[str]) -> None:
-    """Write a release to a file: whole, or not at all."""
-    container.save(released, path, MEMORY)
-
-
-def load(path: str | os.PathLike[str]) -> Released[Layout]:
-    """Read a release, or raise `CorruptRelease` if the file is not one, or was altered."""
-    return container.load(path, MEMORY)
-
-
-def to_bytes(released: Released[Layout]) -> bytes:
-    """Return the file of a release. Its length depends on public settings only."""
-    return container.to_bytes(released, MEMORY)
-
-
-def from_bytes(data: bytes) -> Released[Layout]:
-    """Return the release that a file holds."""
-    return container.from_bytes(data, MEMORY)

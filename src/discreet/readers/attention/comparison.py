@@ -146,7 +146,7 @@ def compare(
     """
     table = Table(keys, values)
     layout = memory.released.layout
-    given = (table.heads, table.key_dim, table.value_dim)
+    given = (table.shape.heads, table.shape.key_dim, table.shape.value_dim)
     wanted = (layout.heads, layout.kernel.dim, layout.value_dim)
     if given != wanted:
         raise InvalidInput(f"Expected rows of (heads, d, d_v) = {wanted}, as the memory has.")
@@ -250,7 +250,7 @@ def _exact(
     """
     heads, count, _ = queries.shape
     top = np.full((heads, count, 1), -np.inf)
-    num, den = np.zeros((heads, count, table.value_dim)), np.zeros((heads, count, 1))
+    num, den = np.zeros((heads, count, table.shape.value_dim)), np.zeros((heads, count, 1))
     step = max(_LOGITS_AT_ONCE // (heads * count), 1)
     for start in range(0, table.rows, step):
         keys, values = (

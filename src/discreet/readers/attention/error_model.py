@@ -94,7 +94,7 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class ErrorModel:
     """Answers about rows that nobody has seen, with all errors that they will have.
 
     Errors and signals are those of one number of an answer, over the length of values. They are
@@ -126,7 +126,7 @@ class Spread:
         """In how many directions rows vary."""
         return min(float(self.dim), max(_DIRECTIONS, self.dim * _SHARE))
 
-    def with_common(self, common: float) -> "Spread":
+    def with_common(self, common: float) -> "ErrorModel":
         """Return the same for rows that have so much in common, and nothing else known."""
         return replace(self, common=common, sample=None)
 

@@ -1,22 +1,20 @@
 """Answering from a released state: post-processing only, so it costs no privacy, ever."""
 
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Literal, overload
 
-from discreet._card import Card
 from discreet._typing import Array
 from discreet._warn import warn
 from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
 from discreet.features.kernel import Evidence, Kernel
 from discreet.readers.attention.card import card_of
-from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.prediction import mostly_noise
 from discreet.readers.attention.reader import Reader
 from discreet.sums.asking import Placed, Question, ask
-from discreet.sums.release import Readable, Released
+from discreet.sums.release import Release, Released
 
 # Weights are computed in float32 up to e^this; its range ends at e^88.
 _LARGEST_FLOAT32_LOGIT = 40.0
@@ -32,7 +30,7 @@ _STRANGERS = (
 )
 
 
-class Memory(Readable[Layout]):
+class Memory(Release[Layout]):
     """Private attention: softmax(scale·QKᵀ)·V over keys and values that nobody can get out again.
 
     Made by `discreet.build` or `discreet.load`. (ε, δ)-private as `guarantee` says, for any number
@@ -43,7 +41,9 @@ class Memory(Readable[Layout]):
     them. Queries longer than the public `query_norm` are clipped to it.
     """
 
-    _layout_type = Layout
+    kind = "discreet-memory"
+    layout = Layout
+    describe = staticmethod(card_of)
 
     def __init__(self, released: Released[Layout]) -> None:
         super().__init__(released)
@@ -75,17 +75,6 @@ class Memory(Readable[Layout]):
     @cached_property
     def _placed(self) -> Placed:
         return Placed(self.reader.arrays)
-
-    @cached_property
-    def card(self) -> Card:
-        """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
-        return card_of(self._released)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file that answers queries anywhere, atomically; never pickle."""
-        from discreet.readers.attention.card import save
-
-        save(self._released, path)
 
     @overload
     def attend(self, queries: Array, *, stderr: Literal[False] = False) -> Array: ...

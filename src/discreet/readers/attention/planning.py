@@ -10,7 +10,8 @@ from discreet.features import kernel_registry as registry
 from discreet.features.kernel import Kernel
 from discreet.privacy import rounded_up
 from discreet.readers.attention.error_model import Goal, Sample
-from discreet.readers.attention.mechanism import Layout, settle
+from discreet.readers.attention.layout import Layout
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.options import CommonOptions, Options
 from discreet.readers.attention.prediction import (
     Prediction,
@@ -193,7 +194,7 @@ def plan(
     value_dim = _validate.whole("value_dim", value_dim, at_least=1, at_most=2**20)
     wanted = Options(rows_hint=rows, **options)
     shape = Shape(heads=(heads,), key_dim=key_dim, value_dim=value_dim)
-    settings = settle([shape], wanted, unit=Unit.RECORD if by_record else Unit.ROW)
+    settings = ATTENTION.resolve([shape], wanted, unit=Unit.RECORD if by_record else Unit.ROW)
     automatic = wanted.kernel == registry.AUTO
     reason = settings.layouts[0].kernel.why_offered(wanted.eps_s) if automatic else "as asked"
     public_rows = wanted.public_rows_of(0, 1, dim=key_dim)

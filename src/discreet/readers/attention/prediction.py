@@ -17,8 +17,8 @@ from discreet._typing import Array
 from discreet.accounting import gaussian_epsilon
 from discreet.features.fourier import MOST_FREQUENCIES
 from discreet.features.kernel import Evidence, Kernel
-from discreet.readers.attention.error_model import Sample, Spread
-from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.error_model import ErrorModel, Sample
+from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.reader import WITHIN, at_origin
 from discreet.sums.asking import Placed, ask
 from discreet.sums.release import Released
@@ -107,7 +107,7 @@ class Prediction:
     """
 
     kernel: Kernel
-    spread: Spread
+    spread: ErrorModel
     value_norm: float
 
     @classmethod
@@ -127,7 +127,7 @@ class Prediction:
             sample = Sample.of(known)
         kernel, tau = layout.kernel, layout.real_tau / layout.value_norm
         numerator = sigma * layout.real_unit * kernel.bound / math.exp(kernel.largest_logit)
-        spread = Spread(
+        spread = ErrorModel(
             rows=rows,
             dim=kernel.dim,
             value_dim=layout.value_dim,

@@ -18,7 +18,7 @@ from discreet._arrays import namespace
 from discreet._typing import Array, Floats
 from discreet.features.kernel import Evidence, Kernel
 from discreet.noise import RoundedGaussian
-from discreet.readers.attention.mechanism import Layout
+from discreet.readers.attention.layout import Layout
 from discreet.sums.asking import Queries
 from discreet.sums.release import Released
 

@@ -1,6 +1,5 @@
 """Predictions from released sums: post-processing only, so it costs no privacy, ever."""
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal, overload
@@ -8,16 +7,16 @@ from typing import Literal, overload
 import numpy as np
 
 from discreet._arrays import namespace
-from discreet._card import Card
 from discreet._typing import Array, Floats
 from discreet.features.base import QueryMap
-from discreet.readers.least_squares.mechanism import Moments
+from discreet.readers.least_squares.card import card_of
+from discreet.readers.least_squares.layout import Moments
 from discreet.readers.least_squares.solution import Doubled, Solution
 from discreet.sums.asking import Placed, ask
-from discreet.sums.release import Readable
+from discreet.sums.release import Release
 
 
-class LeastSquares(Readable[Moments]):
+class LeastSquares(Release[Moments]):
     """Private regression: values as a function of keys, from rows that nobody can get out again.
 
     Made by `discreet.least_squares` or `discreet.load`. (ε, δ)-private as `guarantee` says, for any
@@ -28,7 +27,9 @@ class LeastSquares(Readable[Moments]):
     them. Queries longer than the public `key_norm` are clipped to it, as keys are.
     """
 
-    _layout_type = Moments
+    kind = "discreet-least-squares"
+    layout = Moments
+    describe = staticmethod(card_of)
 
     @property
     def features(self) -> QueryMap:
@@ -45,19 +46,6 @@ class LeastSquares(Readable[Moments]):
         """W of a prediction φ(q)·W + `solution.mean`, shape (*heads, r, d_v)."""
         weights = self.solution.weights
         return weights.reshape(*self.heads, *weights.shape[1:])
-
-    @cached_property
-    def card(self) -> Card:
-        """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
-        from discreet.readers.least_squares.card import card_of
-
-        return card_of(self._released)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file that predicts anywhere, atomically; never pickle."""
-        from discreet.readers.least_squares.card import save
-
-        save(self._released, path)
 
     @overload
     def predict(self, queries: Array, *, stderr: Literal[False] = False) -> Array: ...

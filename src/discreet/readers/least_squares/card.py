@@ -1,12 +1,8 @@
 """What a regression says about itself, for people and for programs. Public numbers only."""
 
-import os
-
 from discreet._card import Card
-from discreet.readers.attention.card import protection, protection_facts
-from discreet.readers.least_squares.mechanism import Moments
-from discreet.sums import container
-from discreet.sums.container import Format
+from discreet.readers.least_squares.layout import Moments
+from discreet.sums.card import protection, protection_facts
 from discreet.sums.release import Released
 from discreet.sums.settings import part_sigmas
 
@@ -76,16 +72,3 @@ def _sentences(released: Released[Moments], facts: dict[str, object]) -> list[tu
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),
     ]
-
-
-LEAST_SQUARES = Format("discreet-least-squares", Moments.restore, card_of)
-
-
-def save(released: Released[Moments], path: str | os.PathLike[str]) -> None:
-    """Write a release to a file: whole, or not at all."""
-    container.save(released, path, LEAST_SQUARES)
-
-
-def load(path: str | os.PathLike[str]) -> Released[Moments]:
-    """Read a release, or raise `CorruptRelease` if the file is not one, or was altered."""
-    return container.load(path, LEAST_SQUARES)

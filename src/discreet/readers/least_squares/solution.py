@@ -28,7 +28,7 @@ from discreet._typing import Floats, Integers
 from discreet.features.fourier import public_normals
 from discreet.noise import RoundedGaussian
 from discreet.readers.attention.reader import WITHIN
-from discreet.readers.least_squares.mechanism import Moments
+from discreet.readers.least_squares.layout import Moments
 from discreet.sums.release import Released
 from discreet.sums.settings import part_sigmas
 

@@ -1,22 +1,21 @@
 """Predictions of a classifier: post-processing only, so it costs no privacy, ever."""
 
-import os
 from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
 
 from discreet._arrays import namespace
-from discreet._card import Card
 from discreet._typing import Array, Floats
 from discreet.features.base import QueryMap
 from discreet.readers.softmax.calibration import totals_stderr
+from discreet.readers.softmax.card import card_of
 from discreet.readers.softmax.layout import STATE_BITS, Rounds
 from discreet.sums.asking import Placed, ask
-from discreet.sums.release import Readable
+from discreet.sums.release import Release
 
 
-class SoftmaxRegression(Readable[Rounds]):
+class SoftmaxRegression(Release[Rounds]):
     """A private classifier: which class a row is of, learnt from rows that nobody can get out.
 
     Made by `discreet.softmax_regression` or `discreet.load`. (ε, δ)-private as `guarantee` says,
@@ -28,7 +27,9 @@ class SoftmaxRegression(Readable[Rounds]):
     public `key_norm` are clipped to it, as keys are.
     """
 
-    _layout_type = Rounds
+    kind = "discreet-softmax-regression"
+    layout = Rounds
+    describe = staticmethod(card_of)
 
     @property
     def features(self) -> QueryMap:
@@ -53,19 +54,6 @@ class SoftmaxRegression(Readable[Rounds]):
         """
         [totals] = self._released.others[0]
         return totals.astype(np.float64), totals_stderr(self._released)
-
-    @cached_property
-    def card(self) -> Card:
-        """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
-        from discreet.readers.softmax.card import card_of
-
-        return card_of(self._released)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file that predicts anywhere, atomically; never pickle."""
-        from discreet.readers.softmax.card import save
-
-        save(self._released, path)
 
     def logits(self, queries: Array) -> Array:
         """Return how much speaks for each class, around zero: shape (..., d) to (..., C)."""

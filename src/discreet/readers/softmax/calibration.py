@@ -1,4 +1,4 @@
-"""After the last round: how sure the classifier is, how often it is right, and of what classes.
+"""Calibration after the last round: how sure the classifier is, and how often it is right.
 
 Noisy steps leave logits that are too large or too small as a whole. So one more small release: for
 a few factors a, the sum over rows of [right] - max softmax(a·logits). Where it is zero, the
@@ -20,7 +20,7 @@ from discreet.noise import RoundedGaussian
 from discreet.readers.softmax.layout import Round, Rounds, probabilities
 from discreet.sums.layout import ValueLayout
 from discreet.sums.release import Released
-from discreet.sums.settings import Unit, unit_sensitivity
+from discreet.sums.settings import Shape, Unit, unit_sensitivity
 from discreet.sums.source import Index, Table
 
 # log₂ of the factors: from a quarter to nearly three.
@@ -34,28 +34,28 @@ _PULL = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement(ValueLayout):
+class Calibration(ValueLayout):
     """The layout of that release: values of norm 3, and keys that say nothing."""
 
-    noun: ClassVar[tuple[str, str]] = ("judgement", "judgements")
+    noun: ClassVar[tuple[str, str]] = ("calibration", "calibrations")
 
     @classmethod
-    def of(cls, classes: int, resolution: int) -> "Judgement":
-        """Return the layout for so many classes."""
+    def of(cls, rounds: Rounds) -> "Calibration":
+        """Return the layout for as many classes, on as fine a lattice."""
         # Each of the differences is within ±1, and a row has one label.
         norm = math.sqrt(len(_FACTORS) + 1)
         return cls(
             kernel=Rays(1),
             heads=(),
-            value_dim=len(_FACTORS) + classes,
+            value_dim=len(_FACTORS) + rounds.columns,
             value_norm=norm,
             tau=norm / 1000,
-            resolution=resolution,
+            resolution=rounds.resolution,
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Judged(Table):
+class Confidence(Table):
     """A table of rows with what the classifier makes of each, in place of its label. PRIVATE.
 
     Attributes:
@@ -68,31 +68,31 @@ class Judged(Table):
     table: Table
     layout: Round
 
-    @property
-    def key_dim(self) -> int:
-        """Keys are one zero."""
-        return 1
+    @classmethod
+    def of(cls, table: Table, layout: Round) -> "Confidence":
+        """Return what the classifier with this W makes of a table."""
+        return cls(table.keys, table.values, table, layout)
 
     @property
-    def value_dim(self) -> int:
-        """The differences, and the classes."""
-        return len(_FACTORS) + self.layout.columns
+    def shape(self) -> Shape:
+        """Keys are one zero; values are the differences, and the classes."""
+        return Shape(heads=(), key_dim=1, value_dim=len(_FACTORS) + self.layout.columns)
 
     def read(self, index: Index) -> tuple[Array, Floats]:
         """Return zeros, shape (m, 1), and what is added up for each row, shape (m, 8 + C)."""
         rows = np.arange(self.rows)[index]
-        values = np.empty((len(rows), self.value_dim))
+        values = np.empty((len(rows), self.shape.value_dim))
         # The one who asks knows nothing of features, and asks for many rows at a time.
         some = max(_FEATURES_AT_ONCE // self.layout.kernel.features, 1)
         memory = np.empty(min(some, len(rows)) * self.layout.kernel.features)
         for start in range(0, len(rows), some):
             keys, places = self.table.read(rows[start : start + some])
             features, _ = self.table.features(self.layout, keys, memory)
-            values[start : start + some] = _judged(self.layout, features[0], places[:, 0])
+            values[start : start + some] = _confidence(self.layout, features[0], places[:, 0])
         return np.zeros((len(rows), 1)), values
 
 
-def _judged(layout: Round, features: Floats, places: Floats) -> Floats:
+def _confidence(layout: Round, features: Floats, places: Floats) -> Floats:
     """Return [right] - max p for each factor, and the label as one of C: row by row, to the bit."""
     logits, unit = layout.logits(features)
     labels = places.astype(np.int64)
@@ -130,7 +130,7 @@ def factor(differences: Floats, noise: float) -> float:
 
 def totals_stderr(released: Released[Rounds]) -> float:
     """Return the standard error of the released totals of classes."""
-    layout = Judgement.of(released.layout.columns, released.layout.resolution)
+    layout = Calibration.of(released.layout)
     guarantee = released.guarantee
     sensitivity = unit_sensitivity(
         layout, guarantee.neighbours, Unit(guarantee.unit), released.group_rows

@@ -1,15 +1,8 @@
-"""What a classifier says about itself, for people and for programs. Public numbers only.
-
-The file of a classifier.
-"""
-
-import os
+"""What a classifier says about itself, for people and for programs. Public numbers only."""
 
 from discreet._card import Card
-from discreet.readers.attention.card import protection, protection_facts
 from discreet.readers.softmax.layout import Rounds
-from discreet.sums import container
-from discreet.sums.container import Format
+from discreet.sums.card import protection, protection_facts
 from discreet.sums.release import Released
 
 
@@ -68,16 +61,3 @@ def _sentences(released: Released[Rounds], facts: dict[str, object]) -> list[tup
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),
     ]
-
-
-SOFTMAX_REGRESSION = Format("discreet-softmax-regression", Rounds.restore, card_of)
-
-
-def save(released: Released[Rounds], path: str | os.PathLike[str]) -> None:
-    """Write a release to a file: whole, or not at all."""
-    container.save(released, path, SOFTMAX_REGRESSION)
-
-
-def load(path: str | os.PathLike[str]) -> Released[Rounds]:
-    """Read a release, or raise `CorruptRelease` if the file is not one, or was altered."""
-    return container.load(path, SOFTMAX_REGRESSION)

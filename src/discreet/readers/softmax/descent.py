@@ -2,9 +2,9 @@
 
 What is fixed in advance is not the step itself but the noise that reaches a logit: a step of
 κ/(s·√T), where s is the noise of one round, leaves κ after T of them, whatever the rows are. Where
-rows are many and alike, that would be too long a step: a direction in which features have a second
-moment of more than λ is slowed down. Second moments below the edge of their own noise are taken
-for small.
+rows are many and alike, that would be too long a step: the preconditioner makes it shorter along
+directions in which features have a second moment of more than λ. Second moments below the edge of
+their own noise are taken for small.
 """
 
 import math
@@ -26,7 +26,7 @@ _LONGEST = 32.0
 
 
 @dataclass(frozen=True, eq=False)
-class Slowed:
+class Preconditioner:
     """Directions in which features vary much, and how much shorter a step is along each.
 
     Attributes:
@@ -38,7 +38,7 @@ class Slowed:
     missing: Floats
 
     @classmethod
-    def of(cls, moments: Floats, noise: float, most: float) -> "Slowed":
+    def of(cls, moments: Floats, noise: float, most: float) -> "Preconditioner":
         """Return the directions whose second moment is above the noise's edge, and above `most`.
 
         Args:
@@ -90,6 +90,6 @@ class Descent:
         return _LONGEST / self.step
 
     def next(self, gradient: Floats) -> "Descent":
-        """Return where W goes, given a round's noisy sums, slowed: shape (r, C)."""
+        """Return where W goes, given a round's noisy sums, preconditioned: shape (r, C)."""
         momentum = _MOMENTUM * self.momentum + (1 - _MOMENTUM) * gradient
         return Descent(self.weights - self.step * momentum, momentum, self.step)

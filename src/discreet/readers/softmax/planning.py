@@ -11,11 +11,11 @@ from discreet._typing import Array
 from discreet.features.base import QueryMap
 from discreet.privacy import rounded_up
 from discreet.readers.softmax.layout import MOST_CLASSES, Rounds
+from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.readers.softmax.options import PlanOptions, SoftmaxOptions
 from discreet.readers.softmax.passes import bytes_of
-from discreet.readers.softmax.settings import settle
 from discreet.sums.options import shows_options
-from discreet.sums.settings import Settings, Unit
+from discreet.sums.settings import Settings, Shape, Unit
 
 # Rows of each class for each unit of noise, and what was measured with as many on real data.
 _FEW, _SOME, _MANY = 5.0, 20.0, 100.0
@@ -160,7 +160,9 @@ def plan(
     if np.ndim(classes) == 0:
         classes = np.arange(_validate.whole("classes", classes, at_least=2, at_most=MOST_CLASSES))
     wanted = SoftmaxOptions(classes=classes, rows_hint=rows, **options)
-    settings = settle(key_dim, wanted, unit=Unit.RECORD if by_record else Unit.ROW)
+    shape = Shape(heads=(), key_dim=key_dim, value_dim=1)
+    unit = Unit.RECORD if by_record else Unit.ROW
+    settings = SOFTMAX.resolve([shape], wanted, unit=unit)
     return _predict(rows, settings, limit=wanted.memory_limit)
 
 

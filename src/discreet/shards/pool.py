@@ -1,19 +1,31 @@
-"""Worker processes of this machine: they start early, do tasks, and are replaced if they die."""
+"""Worker processes of this machine: they start early, do tasks, and are replaced if they die.
+
+This file is both ends of it: `WorkerPool` in the process of the builder, `main` in that of a
+worker. A worker is told all it needs on its standard input, the key of the job, too: nothing of
+that is on a command line, in the environment or in a file. Results go to a pipe of their own, whose
+number is the one argument.
+
+By hand, because pools of processes that others offer (concurrent.futures, loky) are broken as a
+whole when one process dies, and whoever uses them starts all of it again; and because these need no
+`if __name__ == "__main__"`, load while files are looked at, and are spared by Ctrl-C.
+"""
 
 import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from queue import SimpleQueue
 from typing import Any, BinaryIO, Self, cast
 
 from discreet.errors import DiscreetError
-from discreet.readers.attention.mechanism import Layout
-from discreet.shards.job import JobSecret
+from discreet.shards.job import Job, JobSecret
+from discreet.shards.tasks import guarded
 from discreet.sums.settings import Settings
 
 # What a worker does, and what it is given besides its copy of the job.
@@ -32,7 +44,7 @@ _ONE_THREAD = dict.fromkeys(
 )
 
 
-class Crew:
+class WorkerPool:
     """Processes that do the tasks of one job. To be closed: a context manager.
 
     They are started at once, and load what they need while the caller gets the job ready. They are
@@ -52,7 +64,7 @@ class Crew:
             worker.end()
         self._workers = []
 
-    def brief(self, state: tuple[JobSecret, Settings[Layout]]) -> None:
+    def brief(self, state: tuple[JobSecret, Settings[Any]]) -> None:
         """Tell all workers, and those that take their place, what a copy of the job needs."""
         self._briefing = pickle.dumps(state)
         for worker in self._workers:
@@ -62,7 +74,7 @@ class Crew:
         """Yield what tasks return, in any order; raise what one of them raises.
 
         A worker that dies is replaced, and its task done again. Results that nobody waits for any
-        more end the crew: they would be taken for those of other tasks.
+        more end the pool: they would be taken for those of other tasks.
         """
         if not self._workers:
             raise DiscreetError("Expected workers: they have been sent home.")
@@ -118,7 +130,7 @@ class _Worker:
         ours, theirs = os.pipe()
         try:
             process = subprocess.Popen(  # noqa: S603 (Python itself)
-                [sys.executable, "-P", *warnings, "-m", "discreet.shards.worker", str(theirs)],
+                [sys.executable, "-P", *warnings, "-m", "discreet.shards.pool", str(theirs)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs],
@@ -142,3 +154,36 @@ class _Worker:
             self.orders.close()
         self.results.close()
         self.process.wait()
+
+
+def main() -> None:
+    """Do tasks until there are no more, or whoever gave them is gone."""
+    with os.fdopen(int(sys.argv[1]), "wb") as results:
+        told: SimpleQueue[Any] = SimpleQueue()
+        threading.Thread(target=_listen, args=(sys.stdin.buffer, told), daemon=True).start()
+        job = Job.copy_of(*told.get())
+        while True:
+            work, given = told.get()
+            pickle.dump(_outcome(work, job, given), results)
+            results.flush()
+
+
+def _listen(messages: BinaryIO, told: "SimpleQueue[Any]") -> None:
+    """Take in what the builder says. When it says no more, end, in the middle of a task, too."""
+    try:
+        while True:
+            told.put(pickle.load(messages))  # noqa: S301 (from the process that started this one)
+    finally:
+        os._exit(0)
+
+
+def _outcome(work: Any, job: Job, given: tuple[Any, ...]) -> Any:  # noqa: ANN401
+    """Return what a task returns, or the exception that it raises, fit to travel."""
+    try:
+        return guarded(work, job, *given)
+    except Exception as error:  # noqa: BLE001 (all of them travel)
+        return error
+
+
+if __name__ == "__main__":
+    main()

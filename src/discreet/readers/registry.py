@@ -1,0 +1,93 @@
+"""The readers that there are, and the files of all of them. A closed list.
+
+A new reader is a folder beside this file, and a line in `MECHANISMS`.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from discreet import _validate
+from discreet._packing import Restorer, read, unpack
+from discreet.privacy import Guarantee
+from discreet.readers.attention import bundle
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.attention.mechanism import ATTENTION
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES
+from discreet.readers.softmax.mechanism import SOFTMAX
+from discreet.sums import container
+from discreet.sums.mechanism import Mechanism
+from discreet.sums.release import Release
+
+if TYPE_CHECKING:
+    from discreet.paper.structure import Structure
+
+MECHANISMS: tuple[Mechanism[Any, Any, Any], ...] = (ATTENTION, LEAST_SQUARES, SOFTMAX)
+
+# Whatever answers from sums, and whatever a file can hold.
+Readable = Release[Any] | Memories
+READABLE = (Release, Memories)
+AnyFile: TypeAlias = "Readable | Structure"
+
+
+def mechanism_named(name: object) -> Mechanism[Any, Any, Any]:
+    """Return the mechanism of that name, or raise `InvalidInput`."""
+    for each in MECHANISMS:
+        if each.name == name:
+            return each
+    return _validate.reject_argument("reader", name, f"one of {[each.name for each in MECHANISMS]}")
+
+
+def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 (what it is, the file says)
+    """Return what is in a file, whatever was released in it.
+
+    That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression` or a class of
+    `discreet.paper`. (`Memory.load` and its like open one kind, and say so to a type checker.)
+
+    Args:
+        path: of the file.
+
+    Raises:
+        CorruptRelease: the file is none, was cut short or altered.
+
+    Warns with `NotPrivateWarning` if it was made with a test source of noise.
+    """
+    return read(path, from_bytes)
+
+
+def to_bytes(release: AnyFile) -> bytes:
+    """Return the file of a release."""
+    if isinstance(release, Memories):
+        return bundle.to_bytes(release)
+    if isinstance(release, Release):
+        return container.to_bytes(release)
+    from discreet.paper import file
+
+    return file.to_bytes(release)
+
+
+def from_bytes(data: bytes) -> AnyFile:
+    """Return the release in a file's bytes, or raise `CorruptRelease`."""
+    return unpack(data, _restorers())
+
+
+def whole_guarantee(release: AnyFile) -> Guarantee:
+    """Return what is promised to whoever has the whole file: more than an entry of answers."""
+    return release.guarantee if isinstance(release, READABLE) else release.whole_guarantee
+
+
+def _restorers() -> dict[str, Restorer[AnyFile]]:
+    return {
+        **{each.answers.kind: container.restorer(each.answers) for each in MECHANISMS},
+        bundle.FORMAT: bundle.restored,
+        "discreet-structure": _structure,
+    }
+
+
+def _structure(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> "Structure":  # noqa: ANN401
+    """Return a structure of the paper."""
+    from discreet.paper import file  # here, because it takes long to load and few files need it
+
+    return file.restored(settings, tensors)

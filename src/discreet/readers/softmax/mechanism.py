@@ -1,0 +1,230 @@
+"""Softmax regression as a mechanism: noisy gradients in rounds, then a calibration of the logits.
+
+W → exact integer sums → noise → the next W. One receipt for all rounds: `docs/privacy.md`,
+"Rounds".
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from discreet import _validate
+from discreet._typing import Array, Floats, Integers
+from discreet.features import registry
+from discreet.features.base import QueryMap
+from discreet.features.fourier import Waves
+from discreet.features.landmarks import NearLandmarks
+from discreet.features.linear import Rays
+from discreet.noise import RoundedGaussian
+from discreet.readers.least_squares.layout import WIDE, Request, choose_features, waves_for
+from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.readers.softmax.calibration import Calibration, Confidence, factor, split
+from discreet.readers.softmax.descent import Descent, Preconditioner
+from discreet.readers.softmax.labels import Labels
+from discreet.readers.softmax.layout import MOST_CLASSES, STATE_BITS, Round, Rounds, Weights
+from discreet.readers.softmax.options import SoftmaxOptions
+from discreet.readers.softmax.passes import labelled, with_cached_features
+from discreet.sums.door import Door
+from discreet.sums.mechanism import Mechanism
+from discreet.sums.moments import drawable
+from discreet.sums.release import Released
+from discreet.sums.settings import Settings, Shape, Unit, crude_multiplier, value_resolution
+from discreet.sums.source import RowSource
+
+# T: from 10 to 48 it hardly matters, and each is a pass over all rows.
+_ROUNDS = 16
+
+# Of the squared budget, for second moments: they only have to tell which directions are long.
+_MOMENTS = 0.03
+
+# Second moments are a square of these, and their eigenvectors take the cube in time.
+_MOST_FEATURES = 8192
+
+# Of the squared budget, for the calibration.
+_CALIBRATION = 0.03
+
+# C: a smaller one favours the more frequent of two classes, a larger one lets noise in.
+_CLIP_OF_TWO, _CLIP = 0.4, 0.2
+
+# So many random Fourier features, where nobody says how many rows there are.
+WAVES = 512
+
+# How much columns count beside the constant: classes need nothing but the side of a plane.
+STRETCH = 8.0
+
+# Where keys are spread over the ball of their bound.
+_SCALE = 3.0
+
+
+class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
+    """Σ (p - y) ⊗ φ over all rows, again and again: what a `SoftmaxRegression` learns from."""
+
+    name = "softmax"
+    options = SoftmaxOptions
+    answers = SoftmaxRegression
+    reads_once = False
+
+    def source(
+        self, keys: Array, values: Array, groups: Array, options: SoftmaxOptions
+    ) -> RowSource:
+        """Return the rows of a classifier: keys, and labels for values."""
+        return RowSource.of(keys, values, groups, labelled(Labels(np.asarray(options.classes))))
+
+    def resolve(
+        self, shapes: Sequence[Shape], options: SoftmaxOptions, *, unit: Unit = Unit.ROW
+    ) -> Settings[Rounds]:
+        """Return the settings of a classifier: features, rounds, and shares of the budget."""
+        [shape] = shapes
+        multiplier = crude_multiplier(options.privacy, 1, options.group_rows)
+        request = Request(
+            features=options.features,
+            dim=shape.key_dim,
+            key_norm=options.number("key_norm", 0, 1),
+            rows=options.rows_hint,
+            multiplier=multiplier,
+            public_rows=options.public_rows_of(0, 1, dim=shape.key_dim),
+        )
+        classes = options.classes
+        if len(classes) > MOST_CLASSES:
+            _validate.reject("classes", f"{len(classes):,}", f"at most {MOST_CLASSES:,}")
+        kernel = choose(request)
+        if kernel.features > _MOST_FEATURES:
+            wanted = f"at most {_MOST_FEATURES:,} of them"
+            _validate.reject("features", f"{kernel.features:,}", wanted)
+        resolution = value_resolution(multiplier * math.sqrt(_ROUNDS), rows_hint=options.rows_hint)
+        layout = Rounds(
+            kernel=kernel,
+            classes=classes,
+            clip=_CLIP_OF_TWO if len(classes) == 2 else _CLIP,
+            resolution=resolution,
+            rounds=_ROUNDS,
+            moments=_MOMENTS,
+            judging=_CALIBRATION,
+        )
+        settings = Settings(
+            layouts=(layout,),
+            privacy=options.privacy,
+            unit=unit,
+            group_rows=options.group_rows,
+            rows_hint=options.rows_hint,
+            leaks=options.leaks,
+        )
+        # What cannot be drawn is refused here, before a row is read.
+        settings.part(first_round(settings), layout.of_first)
+        zero = Weights.of(np.zeros((kernel.features, layout.columns)))
+        settings.part(layout.at(zero), layout.of_round)
+        settings.part(Calibration.of(layout), layout.judging)
+        return settings
+
+    def passes_of(self, settings: Settings[Rounds]) -> int:
+        """All rounds, and the calibration."""
+        [layout] = settings.layouts
+        return layout.rounds + 1
+
+    def run(
+        self, rows: RowSource, door: Door[Rounds], options: SoftmaxOptions
+    ) -> list[Released[Rounds]]:
+        """Return the coefficients after all rounds, and about how many rows each class has."""
+        [layout] = door.settings.layouts
+        rows = with_cached_features(rows, layout.kernel, options.memory_limit)
+        descent = _descend(rows, door)
+        scale, totals = _calibrate(rows, door, Weights.of(descent.weights))
+        state = _whole(np.ldexp(scale * descent.weights.T[None], STATE_BITS))
+        return [door.released(layout, [state, _whole(totals[None])])]
+
+
+SOFTMAX = SoftmaxMechanism()
+
+
+def choose(request: Request) -> QueryMap:
+    """Return the features that were asked for, or those that public numbers recommend.
+
+    Planes between wide keys, which were made to be told apart by planes; curves between others.
+    """
+    if request.features != registry.AUTO:
+        return choose_features(request)
+    if request.public_rows is not None:
+        return choose_features(replace(request, features=NearLandmarks.kind))
+    if request.dim >= WIDE:
+        return Rays(request.dim, key_norm=request.key_norm, stretch=STRETCH)
+    norm = request.key_norm
+    return Waves(
+        request.dim,
+        frequencies=waves_count(request.rows, request.multiplier),
+        scale=_SCALE / norm**2,
+        key_norm=norm,
+        query_norm=norm,
+    )
+
+
+def waves_count(rows: int | None, multiplier: float) -> int:
+    """Return how many random Fourier features so many rows deserve under so much noise."""
+    return WAVES if rows is None else waves_for(rows, multiplier)
+
+
+def noise_of_round(settings: Settings[Rounds]) -> float:
+    """Return the standard deviation of the noise of a round, before rounding, in lattice units.
+
+    (The first may have less, where rows are replaced: at W = 0 their sums and second moments cannot
+    both move as far as they can.)
+    """
+    [layout] = settings.layouts
+    return settings.sigma(layout) / math.sqrt(layout.of_round)
+
+
+def first_round(settings: Settings[Rounds]) -> Round:
+    """Return the layout of the first round, in which W is zero."""
+    [layout] = settings.layouts
+    return drawable(
+        layout.first(), settings.privacy, settings.unit, settings.group_rows, layout.of_first
+    )
+
+
+def _descend(rows: RowSource, door: Door[Rounds]) -> Descent:
+    """Return where W is after all rounds. From what the door lets out, and public numbers."""
+    settings = door.settings
+    [layout] = settings.layouts
+    first = first_round(settings)
+    sums, *moments = door.sum(first, rows, share=layout.of_first)
+    shape = (layout.kernel.features, layout.columns)
+    noise = noise_of_round(settings) * layout.real_unit
+    descent = Descent.start(shape, rounds=layout.rounds, noise=noise)
+    unit = first.moment_unit**2
+    _, law, _ = settings.part(first, layout.of_first).laws(first)
+    [matrix] = first.matrices(*moments) / unit
+    precondition = Preconditioner.of(matrix, _deviation(law) / unit, descent.longest)
+    descent = descent.next(precondition(_gradient(layout, sums)))
+    for _ in range(1, layout.rounds):
+        this = layout.at(Weights.of(descent.weights))
+        [sums] = door.sum(this, rows, share=layout.of_round)
+        descent = descent.next(precondition(_gradient(layout, sums)))
+    return descent
+
+
+def _calibrate(rows: RowSource, door: Door[Rounds], weights: Weights) -> tuple[float, Floats]:
+    """Return what logits are to be multiplied by, and about how many rows each class has."""
+    settings = door.settings
+    [layout] = settings.layouts
+    last, share = layout.at(weights), layout.judging
+    this = Calibration.of(layout)
+    [sums] = door.sum(this, rows, share=share, view=lambda table: Confidence.of(table, last))
+    # The first feature is the constant; the last column counts rows.
+    differences, totals = split(np.asarray(sums[0, :-1, 0] * this.real_unit))
+    [law] = settings.part(this, share).laws(this)
+    return factor(differences, _deviation(law) * this.real_unit), totals
+
+
+def _gradient(layout: Rounds, noisy: Integers) -> Floats:
+    """Return Σ φ ⊗ q in real units, shape (r, C)."""
+    return np.asarray(noisy[0].T * layout.real_unit)
+
+
+def _deviation(law: RoundedGaussian) -> float:
+    return math.sqrt(law.variance)
+
+
+def _whole(numbers: Floats) -> Integers:
+    """Return whole numbers, as a file keeps them."""
+    return np.rint(numbers).astype(np.int64, order="C")

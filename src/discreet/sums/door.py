@@ -1,0 +1,276 @@
+"""The one way out for anything that private rows add up to: exact sums, then noise.
+
+A mechanism is a program over this door. It may ask for sums over all rows as often as it likes, as
+long as the shares of the squared budget that it spends add up to one; what it computes from what
+came out is post-processing. `docs/privacy.md`, "Memory" and "Rounds".
+
+Here, and nowhere else in this room, noise is added. The order is always the same: the receipt, the
+ledger, the noise.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Generic, NoReturn, Self, TypeVar
+
+from discreet import _validate
+from discreet._typing import Integers
+from discreet._warn import Note
+from discreet.accounting import Receipt
+from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
+from discreet.ledger.account import Account, count
+from discreet.noise import Entropy, SystemEntropy
+from discreet.sums.accumulate import Accumulator
+from discreet.sums.layout import AnyLayout_co, RowLayout
+from discreet.sums.partial import Partial
+from discreet.sums.progress import Advance, unseen
+from discreet.sums.release import Released
+from discreet.sums.settings import Settings
+from discreet.sums.source import RowSource, Table
+
+AnyLayout = TypeVar("AnyLayout", bound=RowLayout)
+
+_SPENT_ONCE = (
+    "Nothing was released. But its noise was being drawn, and whoever saw what was in memory saw "
+    "that: count (epsilon, delta) as spent."
+)
+_SPENT = (
+    "Nothing was released. But noise had been drawn in {drawn} of {passes} passes, and whoever saw "
+    "what was in memory saw that: count (epsilon, delta) as spent."
+)
+_RELEASED = "its privacy budget is spent, and a second release would spend it again"
+
+# Shares are quotients of float64: they add up to one but for this.
+_ROUNDING = 1e-9
+
+
+class Door(Generic[AnyLayout_co]):
+    """Adds rows up, and lets sums out with noise, for one budget. PRIVATE.
+
+    (ε, δ) as in the settings, for all that comes out together: sums with a share s of the squared
+    budget get noise of σ/√s, so all of them are one Gaussian mechanism of the whole σ.
+
+    Attributes:
+        settings: the public settings of the whole release.
+        begin: told the number of a pass, from 1 on; returns what to tell of progress.
+    """
+
+    def __init__(
+        self,
+        settings: Settings[AnyLayout_co],
+        *,
+        entropy: Entropy | None = None,
+        account: Account | None = None,
+        passes: int = 1,
+    ) -> None:
+        """Check that the release would fit the account; read and draw nothing yet.
+
+        Args:
+            settings: the public settings.
+            entropy: where the noise comes from; by default the operating system.
+            account: on which the release is counted before the first noise, if on any.
+            passes: how many there will be.
+        """
+        self.settings = settings
+        self.begin: Callable[[int], Advance] = lambda _: unseen
+        self._entropy = SystemEntropy() if entropy is None else entropy
+        _validate.instance("entropy", self._entropy, Entropy)
+        self._account = account
+        self._passes = passes
+        self._receipt: Receipt | None = None
+        self._spent = 0.0
+        self._drawn = 0
+        self._rows: int | None = None
+        settings.check(account)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A door to private rows is never pickled or copied.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Note on what went wrong that the budget is spent, if noise had been drawn."""
+        if error is not None and self._drawn:
+            text = _SPENT_ONCE if self._passes == 1 else _SPENT
+            error.add_note(Note(text.format(drawn=self._drawn, passes=self._passes)))
+
+    def sum(
+        self,
+        layout: RowLayout,
+        rows: RowSource,
+        *,
+        share: float,
+        view: Callable[[Table], Table] = lambda table: table,
+    ) -> list[Integers]:
+        """Return noisy sums over all rows of one layer, one array for each part of the layout.
+
+        Args:
+            layout: what each row adds. Public: made of options, and of what came out before.
+            rows: all of them; the same in every pass.
+            share: of the squared budget.
+            view: what is added up of a table, row by row.
+        """
+        part = self.settings.part(layout, share)
+        accumulator = Accumulator(part)
+        self.add(rows, accumulator, view)
+        if self._rows not in {None, accumulator.rows}:
+            raise InvalidInput("Expected the same rows in every pass: their number has changed.")
+        self._rows = accumulator.rows
+        return self._noisy(accumulator.sums, part)
+
+    def add(
+        self,
+        rows: RowSource,
+        accumulator: Accumulator[RowLayout],
+        view: Callable[[Table], Table] = lambda table: table,
+    ) -> None:
+        """Add all rows up, in one pass."""
+        advance = self.begin(self._drawn + 1)
+        for tables, groups in rows.chunks():
+            accumulator.add([view(table) for table in tables], groups=groups, advance=advance)
+
+    def release_all(self, rows: RowSource) -> list[Released[AnyLayout_co]]:
+        """Return the sums of all layers over all rows, with noise: one pass, the whole budget."""
+        accumulator = Accumulator(self.settings)
+        self.add(rows, accumulator)
+        return self.release(accumulator.sums, rows=accumulator.rows)
+
+    def release(self, sums: list[Integers], *, rows: int) -> list[Released[AnyLayout_co]]:
+        """Add noise to exact sums of all layers, and empty the list: no exact sum is kept.
+
+        Args:
+            sums: one array for each part of each layer. Whole if the account refuses.
+            rows: how many rows there were; kept only where that is public.
+        """
+        self._rows = rows
+        noisy = self._noisy(sums, self.settings)
+        states = []
+        for layout in self.settings.layouts:
+            parts = [noisy.pop(0) for _ in layout.shapes]
+            states.append(self.released(layout, parts))
+        return states
+
+    def released(self, layout: AnyLayout, parts: list[Integers]) -> Released[AnyLayout]:
+        """Return what may be given away, made of what came out.
+
+        Args:
+            layout: of one layer of the settings.
+            parts: one array for each part of it.
+        """
+        if self._receipt is None:
+            raise BudgetExceeded("Expected noise to have been drawn.")
+        for part in parts:
+            part.flags.writeable = False
+        settings = self.settings
+        return Released(
+            state=parts[0],
+            others=tuple(parts[1:]),
+            layout=layout,
+            guarantee=settings.guarantee(self._receipt),
+            receipt=self._receipt,
+            sigma=settings.sigma(layout),
+            group_rows=settings.group_rows,
+            rows=self._rows if settings.public_rows else None,
+            rows_hint=settings.rows_hint,
+        )
+
+    def _noisy(self, sums: list[Integers], settings: Settings[RowLayout]) -> list[Integers]:
+        """Return sums with noise, once they are accounted for; empties the list."""
+        spent = self._spent + settings.share
+        if spent > 1 + _ROUNDING:
+            raise BudgetExceeded(f"Expected a release that has not been made: {_RELEASED}.")
+        if self._receipt is None:
+            receipt = self.settings.receipt(self._entropy)
+            count(self._account, receipt, delta=self.settings.privacy.delta)
+            self._receipt = receipt
+        self._spent, self._drawn = spent, self._drawn + 1
+        noisy = []
+        for layout in settings.layouts:
+            for law, shape in zip(settings.laws(layout), layout.shapes, strict=True):
+                drawn = law.sample(shape, entropy=self._entropy)
+                drawn += sums.pop(0)
+                noisy.append(drawn)
+        return noisy
+
+
+class Latch:
+    """Lets one release through, in the process that made it. For whoever holds exact sums."""
+
+    def __init__(self, noun: str) -> None:
+        """Begin open.
+
+        Args:
+            noun: what is released, in messages.
+        """
+        self._noun = noun
+        self._closed: str | None = None
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def check(self) -> None:
+        """Raise unless it can still be released: `BudgetExceeded`, or `InvalidInput`."""
+        if os.getpid() != self._process:
+            raise BudgetExceeded(
+                f"Expected the process that made this {self._noun}: a fork is a copy."
+            )
+        if self._closed == _RELEASED:
+            raise BudgetExceeded(
+                f"Expected a {self._noun} that has not been released: {_RELEASED}."
+            )
+        if self._closed is not None:
+            raise InvalidInput(f"Expected a {self._noun} that can go on: {self._closed}.")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold it, if it is open, against other threads."""
+        with self._lock:
+            self.check()
+            yield
+
+    def close(self, reason: str) -> None:
+        """Close it for good, for a reason that is public."""
+        self._closed = reason
+
+    @contextmanager
+    def releasing(self, check: Callable[[], object] = lambda: None) -> Iterator[None]:
+        """Close it for a release; open it again if no noise was drawn: another try may do better.
+
+        Args:
+            check: raises if there is nothing to release yet; then it stays open.
+        """
+        with self.held():
+            check()
+            self.close(_RELEASED)
+        try:
+            yield
+        except (BudgetExceeded, LedgerError):
+            self._closed = None
+            raise
+
+
+def release(
+    partial: Partial[AnyLayout_co],
+    *,
+    entropy: Entropy | None = None,
+    account: Account | None = None,
+) -> list[Released[AnyLayout_co]]:
+    """Add noise to exact sums, and return what may be given away: one state for each layer.
+
+    (ε, δ) as in the partial's settings, for all states together. Each call spends it again.
+
+    Args:
+        partial: the sums.
+        entropy: where the noise comes from; by default the operating system.
+        account: on which the release is counted before its noise is drawn, if on any.
+    """
+    _validate.instance("partial", partial, Partial)
+    with Door(partial.settings, entropy=entropy, account=account) as door:
+        return door.release(list(partial.sums), rows=partial.rows)
