@@ -20,6 +20,9 @@ Chunk = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 
 Kind = Literal["numbers", "lists", "texts", "bytes"]
 
+# How many rows there are, and what the columns hold, where that can be read.
+_Look = tuple[int | None, "Forms | None"]
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -46,7 +49,9 @@ class Columns:
             raise InvalidInput("Expected names of values, or of labels: one of the two.")
         for role, name in (("labels", labels), ("groups", groups)):
             if name is not None and (not isinstance(name, str) or not name):
-                raise InvalidInput(f"Expected {role} to be the name of one column.")
+                raise InvalidInput(
+                    f"Expected {role} to be the name of one column, and it is {_named(name)}."
+                )
         targets = _parsed("values", values) if labels is None else (labels,)  # type: ignore[arg-type]
         return cls(_parsed("keys", keys), targets, labels is not None, groups)
 
@@ -180,9 +185,7 @@ class FilePart(Part):
 
     path: Path
     name: str
-    _looks: dict[Columns, "_Look"] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _looks: dict[object, _Look] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.name)  # nothing that was read
@@ -194,37 +197,25 @@ class FilePart(Part):
 
     def forms(self, columns: Columns) -> Forms:
         """Return what the columns hold, if all are there and of a kind that can be read."""
-        return self._look(columns).forms or super().forms(columns)  # which says what is wrong
+        _, forms = self._look(columns)
+        return super().forms(columns) if forms is None else forms
 
     def count(self, columns: Columns) -> int | None:
         """Return the number of rows. PRIVATE."""
-        return self._look(columns).rows
+        return self._look(columns)[0]
 
-    def _look(self, columns: Columns) -> "_Look":
-        stamp = _stamp(self.path)
-        look = self._looks.get(columns)
-        if look is None or stamp is None or look.stamp != stamp:
+    def _look(self, columns: Columns) -> _Look:
+        key = columns, _stamp(self.path)
+        look = self._looks.get(key)
+        if look is None:
+            forms = None
             with self.opened(columns) as reading:
-                forms = None
-                with suppress(InvalidInput):
+                with suppress(InvalidInput):  # whoever asks for them will be told
                     forms = reading.forms()
-                look = self._looks[columns] = _Look(stamp, reading.rows, forms)
+                look = reading.rows, forms
+            self._looks.clear()
+            self._looks[key] = look
         return look
-
-
-@dataclass(frozen=True)
-class _Look:
-    """What a file held when somebody looked.
-
-    Attributes:
-        stamp: of the file, just before.
-        rows: how many it had. PRIVATE.
-        forms: what its columns held; None if they could not be read.
-    """
-
-    stamp: tuple[int, ...] | None
-    rows: int | None
-    forms: Forms | None
 
 
 def listed(names: Iterable[str]) -> str:
@@ -283,11 +274,18 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 
 def _parsed(role: str, names: Names) -> tuple[str, ...]:
-    parsed = tuple(names.split(",") if isinstance(names, str) else names)
+    given = names.split(",") if isinstance(names, str) else names
+    parsed = tuple(given) if isinstance(given, Iterable) else ()
     if not parsed or not all(isinstance(name, str) and name for name in parsed):
         raise InvalidInput(
-            f'Expected {role} to be names of columns, like "embedding" or "age,income".'
+            f'Expected {role} to be names of columns, like "embedding" or "age,income", and it is '
+            f"{_named(names)}."
         )
     if len(set(parsed)) != len(parsed):
         raise InvalidInput(f"Expected {role} to name each column once.")
     return parsed
+
+
+def _named(given: object) -> str:
+    """Return what was given for a name; of what is no text, the type: it may be the rows."""
+    return repr(given) if isinstance(given, str) else f"a {type(given).__name__}"

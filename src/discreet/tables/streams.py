@@ -1,7 +1,6 @@
 """Arrow's own tables, streams and datasets, and iterables of them. Needs the extra `parquet`."""
 
 import abc
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -79,6 +78,8 @@ class _Batches:
         if self._rest is None:
             raise InvalidInput(_ONCE)
         self._begin = self._begin or _up_to_rows(self._rest)
+        if not self._again:
+            del self._begin[:-1]
         first = self._begin[-1]
         forms = forms_of(first.schema, self._columns, self._where)
         if first.num_rows == 0 or None not in (forms.keys.width, forms.values.width):
@@ -89,7 +90,7 @@ class _Batches:
         """Yield all rows, some at a time."""
         if self._rest is None:
             raise InvalidInput(_ONCE)
-        batches = itertools.chain(self._begin if self._again else self._begin[-1:], self._rest)
+        batches = _drained(self._begin, self._rest)
         self._begin, self._rest = [], None
         known: Forms | None = None
         for batch in batches:
@@ -325,6 +326,13 @@ def _up_to_rows(batches: Iterator[Arrow]) -> list[Arrow]:
     if not begin:
         raise InvalidInput("Expected at least one table (it may have no rows).")
     return begin
+
+
+def _drained(begin: list[Arrow], rest: Iterator[Arrow]) -> Iterator[Arrow]:
+    """Yield all batches, and keep none of those that have been looked at."""
+    while begin:
+        yield begin.pop(0)
+    yield from rest
 
 
 def _no_rows(schema: Arrow) -> Arrow:

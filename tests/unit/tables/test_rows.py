@@ -15,6 +15,7 @@ import pytest
 from data import unit_rows
 from pyarrow import dataset, parquet
 from safetensors.numpy import save_file
+from watching import parquet_opens
 
 import discreet
 from discreet.errors import InvalidInput
@@ -409,9 +410,11 @@ def test_what_is_no_table_is_refused_in_a_sentence(make, given, said):
     [
         ({"keys": "keys"}, "one of the two"),
         ({"keys": "keys", "values": "x", "labels": "label"}, "one of the two"),
-        ({"keys": "", "values": "x"}, "names of columns"),
+        ({"keys": "", "values": "x"}, "names of columns.* it is ''"),
         ({"keys": "x,x", "values": "x"}, "each column once"),
-        ({"keys": "keys", "labels": ["label"]}, "the name of one column"),
+        ({"keys": "keys", "labels": ["label"]}, "the name of one column, and it is a list"),
+        ({"keys": 7, "values": "x"}, "keys to be names of columns.* it is a int"),
+        ({"keys": "x", "values": VALUES}, "values to be names of columns.* it is a ndarray"),
         ({"keys": "keys,x", "values": "x"}, "one column of lists"),
         ({"keys": "absent", "values": "x"}, "one column 'absent'; it has: keys, label"),
         ({"keys": "keys", "labels": "values"}, "a number or text"),
@@ -470,22 +473,9 @@ def test_no_file_is_left_open():
     assert len(os.listdir("/proc/self/fd")) <= before + 3
 
 
-@pytest.fixture
-def opens(monkeypatch):
-    """The Parquet files that are opened, in order."""
-    found = []
-
-    class Counting(parquet.ParquetFile):
-        def __init__(self, source, *args, **options):
-            found.append(str(source))
-            super().__init__(source, *args, **options)
-
-    monkeypatch.setattr(parquet, "ParquetFile", Counting)
-    return found
-
-
 @pytest.mark.parametrize("groups", [None, "number"])
-def test_a_file_is_opened_once_to_look_and_once_for_each_pass(opens, monkeypatch, groups):
+def test_a_file_is_opened_once_to_look_and_once_for_each_pass(monkeypatch, groups):
+    opens = parquet_opens(monkeypatch)
     file = "data/day=1/part-1.parquet"
     rows = Rows(file, keys="keys", values="values", groups=groups)
     rows.check()
@@ -499,9 +489,34 @@ def test_a_file_is_opened_once_to_look_and_once_for_each_pass(opens, monkeypatch
     assert opens == [file] * (2 + passes)
 
 
-def test_a_pass_over_rows_alone_needs_no_look(opens):
+def test_a_pass_over_rows_alone_needs_no_look(monkeypatch):
+    opens = parquet_opens(monkeypatch)
     discreet.build(Rows("data", keys="keys", values="values"), entropy=Silent(), **OPTIONS)
     assert len(opens) == 3
+
+
+def test_a_table_is_asked_once_for_each_pass():
+    class Asked:
+        times = 0
+
+        def __arrow_c_stream__(self, schema=None):
+            self.times += 1
+            return TABLE.__arrow_c_stream__(schema)
+
+    table = Asked()
+    rows = Rows(table, keys="keys", values="values")
+    assert table.times == 0
+    for passes in (1, 2):
+        np.testing.assert_array_equal(whole(rows)[0], KEYS)
+        assert table.times == passes
+
+
+def test_batches_without_rows_come_first():
+    empty, other = TABLE.slice(0, 0), pa.table({"other": pa.array([], pa.null())})
+    for given in ([empty, TABLE], iter([empty, TABLE]), iter([other, empty, TABLE])):
+        np.testing.assert_array_equal(whole(Rows(given, keys="keys", values="values"))[0], KEYS)
+    with pytest.raises(InvalidInput, match="one column 'keys'"):
+        list(Rows([other, TABLE], keys="keys", values="values"))
 
 
 def test_a_file_that_was_written_anew_is_looked_at_anew():
