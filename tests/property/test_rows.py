@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.tables import Rows, chunks, records
+from discreet.tables import Rows, chunks
 
 IDS = st.one_of(
     st.lists(st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1), max_size=40),
@@ -36,7 +36,7 @@ def test_chunks_are_the_rows_and_records_are_whole(ids, cuts, numbers, size, onc
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "_NUMBERS", numbers)
-        patch.setattr(records, "_BYTES_AT_ONCE", size)
+        patch.setattr(chunks, "_BYTES_AT_ONCE", size)
         in_order, gathered = list(rows().chunks()), list(rows())
     assert all(len(keys) <= max(1, numbers // 2) for keys, _, _ in in_order)
     assert np.concatenate([keys[:, 0] for keys, _, _ in in_order]).tolist() == places.tolist()

@@ -65,3 +65,18 @@ def eventually(condition, *, seconds=120):
     while not (met := condition()) and time.monotonic() < end:
         time.sleep(0.01)
     return met
+
+
+def parquet_opens(monkeypatch):
+    """Return a list that names every Parquet file that is opened from now on, in order."""
+    from pyarrow import parquet
+
+    opens = []
+
+    class Counting(parquet.ParquetFile):
+        def __init__(self, source, *args, **options):
+            opens.append(str(source))
+            super().__init__(source, *args, **options)
+
+    monkeypatch.setattr(parquet, "ParquetFile", Counting)
+    return opens

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from discreet.errors import InvalidInput
-from discreet.tables.columns import Chunk, Columns, Form, Forms
-from discreet.tables.names import listed
+from discreet.tables.columns import Chunk, Columns, Form, Forms, listed
 
 # pyarrow's own types are not annotated.
 Arrow = Any
@@ -124,18 +123,27 @@ def _single_form(
 
 
 def _column(batch: Arrow, name: str, where: str) -> Arrow:
-    column = batch.column(name)
-    if types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = _decoded(batch.column(name))
     if column.null_count:
         raise InvalidInput(f"Expected no missing value in {name} of {where}.")
     return column
 
 
+def _decoded(column: Arrow) -> Arrow:
+    """Return what a dictionary stands for in each row: a categorical of pandas, an Enum of Polars.
+
+    Polars has views of texts in it, of which pyarrow cannot take some.
+    """
+    if not types.is_dictionary(column.type):
+        return column
+    if types.is_string_view(column.type.value_type):
+        texts = column.dictionary.cast(pa.large_string())
+        column = pa.DictionaryArray.from_arrays(column.indices, texts)
+    return column.dictionary_decode()
+
+
 def _flat(column: Arrow, name: str, where: str) -> NDArray[Any]:
-    flat = column.flatten()
-    if types.is_dictionary(flat.type):
-        flat = flat.dictionary_decode()
+    flat = _decoded(column.flatten())
     width = len(flat) // max(len(column), 1)
     if types.is_fixed_size_list(column.type):
         width = column.type.list_size
@@ -158,7 +166,7 @@ def _numpy(numbers: Arrow) -> NDArray[Any]:
 
 
 def _plain(kind: Arrow) -> Arrow:
-    """Return the type of what a dictionary (pandas: a categorical) stands for."""
+    """Return the type of what a dictionary stands for."""
     return kind.value_type if types.is_dictionary(kind) else kind
 
 

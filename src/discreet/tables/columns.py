@@ -1,13 +1,16 @@
-"""Which columns of a table are wanted, and what they hold as far as its schema says."""
+"""Which columns of a table are wanted, what they hold, and what every reader of tables is like."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import abc
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput
+from discreet.errors import DiscreetError, InvalidInput
 
 # One name, or several: "age,income" or ["age", "income"].
 Names = str | Sequence[str]
@@ -16,6 +19,9 @@ Names = str | Sequence[str]
 Chunk = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 
 Kind = Literal["numbers", "lists", "texts", "bytes"]
+
+# How many rows there are, and what the columns hold, where that can be read.
+_Look = tuple[int | None, "Forms | None"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,9 @@ class Columns:
             raise InvalidInput("Expected names of values, or of labels: one of the two.")
         for role, name in (("labels", labels), ("groups", groups)):
             if name is not None and (not isinstance(name, str) or not name):
-                raise InvalidInput(f"Expected {role} to be the name of one column.")
+                raise InvalidInput(
+                    f"Expected {role} to be the name of one column, and it is {_named(name)}."
+                )
         targets = _parsed("values", values) if labels is None else (labels,)  # type: ignore[arg-type]
         return cls(_parsed("keys", keys), targets, labels is not None, groups)
 
@@ -121,34 +129,54 @@ class Forms:
         )
 
 
-class Part(Protocol):
-    """One table: a file, a part of a dataset, or something in memory."""
+class Reading(Protocol):
+    """A table that is open: what it holds and its rows are read from one and the same thing."""
 
     @property
-    def name(self) -> str:
-        """Public, and its own among the parts of a source."""
+    def rows(self) -> int | None:
+        """The number of rows, if it is known without reading them. PRIVATE."""
 
-    @property
-    def where(self) -> str:
-        """What messages call it."""
+    def forms(self) -> Forms:
+        """Return what the columns hold, if all are there and of a kind that can be read."""
 
-    @property
-    def again(self) -> bool:
-        """Whether it can be read more than once."""
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all rows in order, some at a time; once, after `forms`."""
+
+
+class Part(abc.ABC):
+    """One table: a file, a part of a dataset, or something in memory.
+
+    Attributes:
+        name: public, and its own among the parts of a source.
+        where: what messages call it.
+        again: whether it can be read more than once.
+    """
+
+    name: str
+    where: str
+    again: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def opened(self, columns: Columns) -> AbstractContextManager[Reading]:
+        """Open the table for one pass; what is wrong with it becomes a sentence."""
 
     def forms(self, columns: Columns) -> Forms:
         """Return what the columns hold, if all are there and of a kind that can be read."""
+        with self.opened(columns) as reading:
+            return reading.forms()
 
     def count(self, columns: Columns) -> int | None:
         """Return the number of rows, if it is known without reading them. PRIVATE."""
-
-    def chunks(self, columns: Columns) -> Iterator[Chunk]:
-        """Yield all rows in order, some at a time."""
+        with self.opened(columns) as reading:
+            return reading.rows
 
 
 @dataclass(frozen=True)
-class FilePart:
+class FilePart(Part):
     """One file as a table: other processes can open it, too.
+
+    What it holds and how many rows it has is looked up once, as long as the file stays as it is.
+    Only questions before and between passes are answered so: a pass relies on what it opened.
 
     Attributes:
         path: of the file.
@@ -157,20 +185,107 @@ class FilePart:
 
     path: Path
     name: str
-    again: ClassVar[bool] = True
+    _looks: dict[object, _Look] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.name)  # nothing that was read
 
     @property
-    def where(self) -> str:
+    def where(self) -> str:  # type: ignore[override]
         """The file."""
         return str(self.path)
 
+    def forms(self, columns: Columns) -> Forms:
+        """Return what the columns hold, if all are there and of a kind that can be read."""
+        _, forms = self._look(columns)
+        return super().forms(columns) if forms is None else forms
+
+    def count(self, columns: Columns) -> int | None:
+        """Return the number of rows. PRIVATE."""
+        return self._look(columns)[0]
+
+    def _look(self, columns: Columns) -> _Look:
+        key = columns, _stamp(self.path)
+        look = self._looks.get(key)
+        if look is None:
+            forms = None
+            with self.opened(columns) as reading:
+                with suppress(InvalidInput):  # whoever asks for them will be told
+                    forms = reading.forms()
+                look = reading.rows, forms
+            self._looks.clear()
+            self._looks[key] = look
+        return look
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return some names, for a message."""
+    known = sorted(names)
+    return ", ".join(known[:12]) + (", ..." if len(known) > 12 else "") or "none"
+
+
+@contextmanager
+def sentences(where: object, wanted: str) -> Iterator[None]:
+    """Turn what readers raise into a sentence: their messages may quote what is in a table.
+
+    Args:
+        where: the file, or what messages call the table.
+        wanted: what it should be.
+    """
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except PermissionError:
+        raise InvalidInput(f"Expected {where} to be readable: permission was denied.") from None
+    except Exception as error:  # noqa: BLE001 (whoever reads: libraries, databases, generators)
+        kind = type(error).__name__
+        raise InvalidInput(f"Expected {where} to be {wanted}, and there was a {kind}.") from None
+
+
+@contextmanager
+def needing_pyarrow(what: object) -> Iterator[None]:
+    """Say what to install, where an import fails because pyarrow is not there."""
+    try:
+        yield
+    except ImportError:
+        raise InvalidInput(
+            f"Expected pyarrow to read {what}: pip install 'discreet[parquet]'."
+        ) from None
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Raise `InvalidInput` if so many bytes are too many to unpack in memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > memory // 2:
+        raise InvalidInput(
+            f"Expected {path} to unpack to less than half of this machine's memory; "
+            "a .npy file is mapped and needs none."
+        )
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is written or replaced; None if it cannot be looked at."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
 
 def _parsed(role: str, names: Names) -> tuple[str, ...]:
-    parsed = tuple(names.split(",") if isinstance(names, str) else names)
+    given = names.split(",") if isinstance(names, str) else names
+    parsed = tuple(given) if isinstance(given, Iterable) else ()
     if not parsed or not all(isinstance(name, str) and name for name in parsed):
         raise InvalidInput(
-            f'Expected {role} to be names of columns, like "embedding" or "age,income".'
+            f'Expected {role} to be names of columns, like "embedding" or "age,income", and it is '
+            f"{_named(names)}."
         )
     if len(set(parsed)) != len(parsed):
         raise InvalidInput(f"Expected {role} to name each column once.")
     return parsed
+
+
+def _named(given: object) -> str:
+    """Return what was given for a name; of what is no text, the type: it may be the rows."""
+    return repr(given) if isinstance(given, str) else f"a {type(given).__name__}"

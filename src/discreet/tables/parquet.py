@@ -3,17 +3,16 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
 from discreet._typing import Array
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import InvalidInput
 from discreet.tables.arrow import (
     Arrow,
     check_names,
@@ -24,8 +23,15 @@ from discreet.tables.arrow import (
     numbers,
     single,
 )
-from discreet.tables.columns import Chunk, Columns, FilePart, Form, Forms
-from discreet.tables.limits import UNREADABLE, check_unpacked
+from discreet.tables.columns import (
+    Chunk,
+    Columns,
+    FilePart,
+    Form,
+    Forms,
+    check_unpacked,
+    sentences,
+)
 
 # So many numbers are unpacked at once; a few megabytes. What a row has is in the footer.
 _NUMBERS_AT_ONCE = 2**20
@@ -35,27 +41,43 @@ _ROWS_AT_ONCE = 2**16
 class ParquetPart(FilePart):
     """One file as a table. Its footer knows how many rows there are, and how long lists are."""
 
-    def forms(self, columns: Columns) -> Forms:
+    @contextmanager
+    def opened(self, columns: Columns) -> "Iterator[_Opened]":
+        """Open the file for one pass.
+
+        Its footer is read anew, rather than handed on from a look (`metadata=`): the footer of a
+        file that has been replaced since would find other rows.
+        """
+        with _opened(self.path) as file:
+            yield _Opened(file, self.path, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A file that is open, and the columns that are read of it."""
+
+    file: Arrow
+    path: Path
+    columns: Columns
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in the footer. PRIVATE."""
+        return int(self.file.metadata.num_rows)
+
+    def forms(self) -> Forms:
         """Return what the columns hold; the footer tells how long lists are."""
-        with _opened(self.path) as file:
-            forms = forms_of(file.schema_arrow, columns, self.where)
-            return replace(
-                forms,
-                keys=_with_length(forms.keys, file, columns.keys[0]),
-                values=_with_length(forms.values, file, columns.values[0]),
-            )
+        forms = forms_of(self.file.schema_arrow, self.columns, str(self.path))
+        return replace(
+            forms,
+            keys=_with_length(forms.keys, self.file, self.columns.keys[0]),
+            values=_with_length(forms.values, self.file, self.columns.values[0]),
+        )
 
-    def count(self, columns: Columns) -> int:  # noqa: ARG002 (all have as many)
-        """Return the number of rows in the footer. PRIVATE."""
-        with _opened(self.path) as file:
-            return int(file.metadata.num_rows)
-
-    def chunks(self, columns: Columns) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[Chunk]:
         """Yield all rows, a few megabytes at a time."""
-        with _opened(self.path) as file:
-            forms_of(file.schema_arrow, columns, self.where)
-            for batch in _batches(self.path, file, columns.all):
-                yield chunk_of(batch, columns, self.where)
+        for batch in _batches(self.path, self.file, self.columns.all):
+            yield chunk_of(batch, self.columns, str(self.path))
 
 
 def read_columns(path: Path, names: list[str], *, named: bool) -> Array:
@@ -110,15 +132,9 @@ def _read_numbers(path: Path, file: Arrow, names: list[str]) -> NDArray[Any]:
 @contextmanager
 def _opened(path: Path) -> Iterator[Arrow]:
     """Yield a file; what is wrong with it becomes a sentence."""
-    try:
-        with parquet.ParquetFile(path, memory_map=True) as file:
-            yield file
-    except DiscreetError:
-        raise
-    except PermissionError:
-        raise InvalidInput(f"Expected {path} to be readable: permission was denied.") from None
-    except (pa.ArrowException, *UNREADABLE):  # its message may quote what is in the file
-        raise InvalidInput(f"Expected {path} to be a whole .parquet file.") from None
+    wanted = "a whole .parquet file"
+    with sentences(path, wanted), parquet.ParquetFile(path, memory_map=True) as file:
+        yield file
 
 
 def _batches(path: Path, file: Arrow, names: list[str]) -> Iterator[Arrow]:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.tables.chunks import sized
+from discreet.tables.chunks import gathered, sized
 from discreet.tables.columns import Chunk, Columns, FilePart, Form, Forms, Names, Part
-from discreet.tables.records import gathered
 from discreet.tables.sources import parts_of
 
 
@@ -145,15 +144,16 @@ class Rows:
         known: Forms | None = None
         empty = True
         for table in self._tables:
-            if self._given_widths is not None and table.count(self._columns) == 0:
-                continue  # its columns may be of no type at all
-            forms = table.forms(self._columns)
-            known = self._met(known, forms)
-            for chunk in table.chunks(self._columns):
-                if len(chunk[0]):
-                    known = self._met(known, forms.of_chunk(chunk))
-                    empty = False
-                    yield chunk
+            with table.opened(self._columns) as reading:
+                if self._given_widths is not None and reading.rows == 0:
+                    continue  # its columns may be of no type at all
+                forms = reading.forms()
+                known = self._met(known, forms)
+                for chunk in reading.chunks():
+                    if len(chunk[0]):
+                        known = self._met(known, forms.of_chunk(chunk))
+                        empty = False
+                        yield chunk
         if empty:
             yield self._nothing(known)
 

@@ -1,4 +1,10 @@
-"""What was given, and the tables that it stands for: files, folders, patterns, or Arrow's own."""
+"""What was given, and the tables that it stands for: files, folders, patterns, or Arrow's own.
+
+Folders are searched by `os.walk` and not by pyarrow (`dataset`, `fs.FileSelector`), which knows no
+patterns, passes over what is no Parquet file or fails at it without saying which to name, lists the
+files of a folder that links to itself forty times over, and takes the types of all files from the
+first, and those of columns from the names of folders. And .npz files are found without it.
+"""
 
 import glob
 import os
@@ -6,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from discreet.errors import InvalidInput
-from discreet.tables.columns import Part
-from discreet.tables.mapped import ArrayPart
+from discreet.tables.columns import Part, needing_pyarrow
+from discreet.tables.files import ArrayPart
 
 _TABLES = (".parquet", ".npz", ".safetensors")
 
@@ -24,12 +30,8 @@ def parts_of(given: object) -> list[Part]:
         isinstance(each, str | os.PathLike) for each in given
     ):
         return _files(given)
-    try:
+    with needing_pyarrow("tables"):
         from discreet.tables.streams import arrow_parts
-    except ImportError:
-        raise InvalidInput(
-            "Expected pyarrow to read tables: pip install 'discreet[parquet]'."
-        ) from None
     return arrow_parts(given)
 
 
@@ -138,10 +140,6 @@ def _part(path: Path, name: str) -> Part:
         raise InvalidInput(f"Expected {path} to end in one of {', '.join(_TABLES)}.")
     if kind != ".parquet":
         return ArrayPart(path, name)
-    try:
+    with needing_pyarrow(path):
         from discreet.tables.parquet import ParquetPart
-    except ImportError:
-        raise InvalidInput(
-            f"Expected pyarrow to read {path}: pip install 'discreet[parquet]'."
-        ) from None
     return ParquetPart(path, name)

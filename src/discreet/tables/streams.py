@@ -1,7 +1,6 @@
 """Arrow's own tables, streams and datasets, and iterables of them. Needs the extra `parquet`."""
 
 import abc
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,9 +12,9 @@ from typing import ClassVar, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import InvalidInput
 from discreet.tables.arrow import Arrow, chunk_of, forms_of, is_text
-from discreet.tables.columns import Chunk, Columns, Forms, Part
+from discreet.tables.columns import Chunk, Columns, Forms, Part, sentences
 
 # What a cell of a column of objects holds that is no number, no text and no list of them.
 _OTHER = "another type"
@@ -23,6 +22,8 @@ _OTHER = "another type"
 # Rows that become arrays at once, and that a dataset unpacks before the length of lists is known.
 _ROWS_AT_ONCE = 2**16
 _ROWS_UNPACKED = 2**13
+
+_READABLE = "readable to the end"
 
 _ONCE = (
     "Expected rows that can be read again, and a stream is read once. Give a table, or write "
@@ -46,71 +47,116 @@ def arrow_parts(given: object) -> list[Part]:
     raise InvalidInput(f"Expected files, or something that speaks Arrow, and it is a {kind}{hint}.")
 
 
-class _Readable(abc.ABC):
+class _Batches:
+    """Record batches that are read once; those up to the first row are looked at before.
+
+    Args:
+        batches: at least one, with these columns or more.
+        columns: what is wanted of them.
+        where: what messages call them.
+        rows: how many there are, if that is known. PRIVATE.
+        again: whether there can be another pass; else batches without rows that come first, which
+            may have any columns, are passed over.
+    """
+
+    def __init__(
+        self,
+        batches: Iterator[Arrow],
+        columns: Columns,
+        where: str,
+        *,
+        rows: int | None = None,
+        again: bool = True,
+    ) -> None:
+        self.rows = rows
+        self._columns, self._where, self._again = columns, where, again
+        self._begin: list[Arrow] = []
+        self._rest: Iterator[Arrow] | None = batches
+
+    def forms(self) -> Forms:
+        """Return what the columns hold; of lists, the first tells how long they are."""
+        if self._rest is None:
+            raise InvalidInput(_ONCE)
+        self._begin = self._begin or _up_to_rows(self._rest)
+        if not self._again:
+            del self._begin[:-1]
+        first = self._begin[-1]
+        forms = forms_of(first.schema, self._columns, self._where)
+        if first.num_rows == 0 or None not in (forms.keys.width, forms.values.width):
+            return forms
+        return forms.of_chunk(chunk_of(first.slice(0, 1), self._columns, self._where))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all rows, some at a time."""
+        if self._rest is None:
+            raise InvalidInput(_ONCE)
+        batches = _drained(self._begin, self._rest)
+        self._begin, self._rest = [], None
+        known: Forms | None = None
+        for batch in batches:
+            forms = forms_of(batch.schema, self._columns, self._where)
+            known = known or forms
+            known.check_fits(forms, self._columns)
+            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                yield chunk_of(batch.slice(start, _ROWS_AT_ONCE), self._columns, self._where)
+
+
+class _Readable(Part):
     """What can be read as often as wanted."""
 
-    again: ClassVar[bool] = True
-    name: str
-    where: str
-
     @abc.abstractmethod
-    def _batches(self, names: list[str]) -> Iterator[Arrow]:
+    def _batches(self, columns: Columns) -> Iterator[Arrow]:
         """Yield record batches, with these columns or more, at least one."""
 
-    def forms(self, columns: Columns) -> Forms:
-        """Return what the columns hold; of lists, the first tells how long they are."""
-        with _sentences(self.where):
-            return _forms(_first(self._batches(columns.all)), columns, self.where)
+    @abc.abstractmethod
+    def _count(self) -> int | None:
+        """Return the number of rows, if it is there already. PRIVATE."""
 
-    def count(self, columns: Columns) -> int | None:  # noqa: ARG002 (all have as many)
-        """Return None: whoever knows how many rows there are says so."""
-        return None
+    @contextmanager
+    def opened(self, columns: Columns) -> Iterator[_Batches]:
+        """Begin a pass. Nothing is asked for before somebody looks."""
+        with sentences(self.where, _READABLE):
+            yield _Batches(self._batches(columns), columns, self.where, rows=self._count())
 
-    def chunks(self, columns: Columns) -> Iterator[Chunk]:
-        """Yield all rows, some at a time."""
-        with _sentences(self.where):
-            yield from _chunks(self._batches(columns.all), columns, self.where)
+
+class _InMemory:
+    """What stays in this process. PRIVATE."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Rows are private and are never pickled; parts of files can be.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Table(_Readable):
+class _Table(_InMemory, _Readable):
     """A table, a data frame, or a relation that is asked again. PRIVATE."""
 
     given: Arrow
     name: str = "table"
     where: str = "the table"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("Rows are private and are never pickled; parts of files can be.")
+    def _batches(self, columns: Columns) -> Iterator[Arrow]:
+        return _stream(self.given, columns.all)
 
-    def count(self, columns: Columns) -> int | None:  # noqa: ARG002
-        """Return the number of rows, if it is there already. PRIVATE."""
+    def _count(self) -> int | None:
         return _length(self.given)
-
-    def _batches(self, names: list[str]) -> Iterator[Arrow]:
-        return _stream(self.given, names)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Tables(_Readable):
+class _Tables(_InMemory, _Readable):
     """Several tables or batches. PRIVATE."""
 
     given: Iterable[Arrow]
     name: str = "tables"
     where: str = "the tables"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("Rows are private and are never pickled; parts of files can be.")
+    def _batches(self, columns: Columns) -> Iterator[Arrow]:
+        return _chained(self.given, columns.all)
 
-    def count(self, columns: Columns) -> int | None:  # noqa: ARG002
-        """Return the number of rows, if it is there already. PRIVATE."""
+    def _count(self) -> int | None:
         if not isinstance(self.given, list | tuple):
             return None
         lengths = [_length(each) for each in self.given]
         return None if None in lengths else sum(lengths)  # type: ignore[arg-type]
-
-    def _batches(self, names: list[str]) -> Iterator[Arrow]:
-        return _chained(self.given, names)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +167,7 @@ class _Dataset(_Readable):
         given: it.
         name: of the file.
         where: what messages call it.
-        schema: of the dataset, for a file: other columns than its own may come with it.
+        schema: of the dataset; for a file, other columns than its own may come with it.
         folders: names of columns that are read off the names of folders.
     """
 
@@ -131,12 +177,27 @@ class _Dataset(_Readable):
     schema: Arrow | None = None
     folders: frozenset[str] = frozenset()
 
-    def forms(self, columns: Columns) -> Forms:
-        """Return what the columns hold, if the names of folders do not decide which type ids have.
+    def _batches(self, columns: Columns) -> Iterator[Arrow]:
+        schema = self.given.schema if self.schema is None else self.schema
+        self._check_folders(schema, columns)
+        names = columns.all
+        options = {"batch_size": _ROWS_UNPACKED, "batch_readahead": 2, "fragment_readahead": 1}
+        if self.schema is not None:
+            options["schema"] = schema
+        if all(schema.names.count(name) == 1 for name in names):
+            yield from self.given.to_batches(columns=names, **options)
+        yield _no_rows(schema)  # of which whoever looks for a column can say what there is
+
+    def _count(self) -> int | None:
+        """Return the number of rows in the footer, if it has one. PRIVATE."""
+        rows = getattr(getattr(self.given, "metadata", None), "num_rows", None)
+        return rows if isinstance(rows, int) else None
+
+    def _check_folders(self, schema: Arrow, columns: Columns) -> None:
+        """Raise `InvalidInput` if the names of folders decide which type ids have.
 
         They are whole numbers if all can be read so: one folder more, and 1 and 01 are two records.
         """
-        schema = self.given.schema if self.schema is None else self.schema
         exact = {columns.groups} | set(columns.values if columns.labels else ())
         for name in sorted(self.folders & (exact - {None})):
             if schema.names.count(name) == 1 and not is_text(schema.field(name).type):
@@ -144,67 +205,27 @@ class _Dataset(_Readable):
                     f"Expected {name}, which is read off the names of folders, to be texts: "
                     f"partitioning=partitioning(schema([({name!r}, string())]), flavor='hive')."
                 )
-        return super().forms(columns)
-
-    def count(self, columns: Columns) -> int | None:  # noqa: ARG002
-        """Return the number of rows in the footer, if it has one. PRIVATE."""
-        with _sentences(self.where):
-            rows = getattr(getattr(self.given, "metadata", None), "num_rows", None)
-        return rows if isinstance(rows, int) else None
-
-    def _batches(self, names: list[str]) -> Iterator[Arrow]:
-        schema = self.given.schema if self.schema is None else self.schema
-        empty = schema.empty_table()
-        known = all(schema.names.count(name) == 1 for name in names)
-        options = {"batch_size": _ROWS_UNPACKED, "batch_readahead": 2, "fragment_readahead": 1}
-        if self.schema is not None:
-            options["schema"] = schema
-        if known:  # else whoever looks for a column will say what there is
-            yield from self.given.to_batches(columns=names, **options)
-        yield from empty.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
 
 
-class _Once:
+class _Once(_InMemory, Part):
     """A stream that comes once. PRIVATE."""
 
+    name = "stream"
+    where = "the stream"
     again: ClassVar[bool] = False
-    name: ClassVar[str] = "stream"
-    where: ClassVar[str] = "the stream"
 
     def __init__(self, batches: Callable[[list[str]], Iterator[Arrow]]) -> None:
-        self._batches: Callable[[list[str]], Iterator[Arrow]] | None = batches
-        self._rest: Iterator[Arrow] | None = None
-        self._begin: Arrow | None = None
+        self._batches = batches
+        self._reading: _Batches | None = None
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("Rows are private and are never pickled; parts of files can be.")
-
-    def forms(self, columns: Columns) -> Forms:
-        """Return what the columns hold; the first batch is kept for later."""
-        with _sentences(self.where):
-            if self._begin is None:
-                self._begin = _first(self._opened(columns))
-            return _forms(self._begin, columns, self.where)
-
-    def count(self, columns: Columns) -> None:
-        """Return None: it has to be read."""
-
-    def chunks(self, columns: Columns) -> Iterator[Chunk]:
-        """Yield all rows, some at a time; once."""
-        begin, rest = self._begin, self._opened(columns)
-        self._begin, self._rest, self._batches = None, None, None
-        with _sentences(self.where):
-            batches = itertools.chain([] if begin is None else [begin], rest)
-            del begin
-            yield from _chunks(batches, columns, self.where)
-
-    def _opened(self, columns: Columns) -> Iterator[Arrow]:
-        """Return what is left of the stream, which is opened when its columns are known."""
-        if self._batches is None:
-            raise InvalidInput(_ONCE)
-        if self._rest is None:
-            self._rest = self._batches(columns.all)
-        return self._rest
+    @contextmanager
+    def opened(self, columns: Columns) -> Iterator[_Batches]:
+        """Begin the only pass, or go on with it: what has been looked at is kept for later."""
+        with sentences(self.where, _READABLE):
+            if self._reading is None:
+                batches = self._batches(columns.all)
+                self._reading = _Batches(batches, columns, self.where, again=False)
+            yield self._reading
 
 
 def _comes_once(given: Iterable[Arrow]) -> bool:
@@ -214,7 +235,7 @@ def _comes_once(given: Iterable[Arrow]) -> bool:
 
 def _dataset_parts(dataset: Arrow) -> list[Part]:
     """Return one part for each file, or one for all where there are none or some are filtered."""
-    with _sentences("the dataset"):
+    with sentences("the dataset", _READABLE):
         try:
             fragments = list(dataset.get_fragments())
         except ValueError:  # filtered or projected, which files by themselves are not
@@ -226,7 +247,7 @@ def _dataset_parts(dataset: Arrow) -> list[Part]:
     if len(set(files)) != len(files) or (all(paths) and len(set(paths)) != len(paths)):
         raise InvalidInput("Expected every file of the dataset once: rows would count twice.")
     if not all(paths) or not paths:
-        with _sentences("the dataset"):
+        with sentences("the dataset", _READABLE):
             _check_types(dataset, dataset.schema)
         return [_Dataset(dataset, "dataset", "the dataset", None, folders)]
     root = os.path.commonpath([os.path.dirname(path) for path in paths])
@@ -262,8 +283,13 @@ def _check_types(dataset: Arrow, schema: Arrow) -> None:
     for path in getattr(dataset, "files", ()):
         own = datasets.dataset(path, format=dataset.format, filesystem=dataset.filesystem).schema
         for field in own:
-            if schema.names.count(field.name) == 1:
-                _check_type(path, field, schema.field(field.name))
+            taken = schema.field(field.name) if schema.names.count(field.name) == 1 else field
+            if field.type != taken.type:
+                raise InvalidInput(
+                    f"Expected {field.name} to have one type in all files of a dataset that is "
+                    f"filtered, and it is {field.type} in {path}, {taken.type} in others: rows "
+                    "would be rounded."
+                )
 
 
 def _check_formats(dataset: Arrow) -> None:
@@ -290,40 +316,27 @@ def _folders(dataset: Arrow) -> Iterator[str]:
     yield from () if partitioning is None else partitioning.schema.names
 
 
-def _check_type(path: str, own: Arrow, taken: Arrow) -> None:
-    if own.type != taken.type:
-        raise InvalidInput(
-            f"Expected {own.name} to have one type in all files of a dataset that is filtered, and "
-            f"it is {own.type} in {path}, {taken.type} in others: rows would be rounded."
-        )
-
-
-def _forms(first: Arrow, columns: Columns, where: str) -> Forms:
-    forms = forms_of(first.schema, columns, where)
-    if first.num_rows == 0 or None not in (forms.keys.width, forms.values.width):
-        return forms
-    return forms.of_chunk(chunk_of(first.slice(0, 1), columns, where))
-
-
-def _first(batches: Iterator[Arrow]) -> Arrow:
-    """Return the first batch that has rows; else the last that has none."""
-    batch = None
+def _up_to_rows(batches: Iterator[Arrow]) -> list[Arrow]:
+    """Return batches up to the first that has rows, at least one."""
+    begin = []
     for batch in batches:
+        begin.append(batch)
         if batch.num_rows:
             break
-    if batch is None:
+    if not begin:
         raise InvalidInput("Expected at least one table (it may have no rows).")
-    return batch
+    return begin
 
 
-def _chunks(batches: Iterator[Arrow], columns: Columns, where: str) -> Iterator[Chunk]:
-    known: Forms | None = None
-    for batch in batches:
-        forms = forms_of(batch.schema, columns, where)
-        known = known or forms
-        known.check_fits(forms, columns)
-        for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
-            yield chunk_of(batch.slice(start, _ROWS_AT_ONCE), columns, where)
+def _drained(begin: list[Arrow], rest: Iterator[Arrow]) -> Iterator[Arrow]:
+    """Yield all batches, and keep none of those that have been looked at."""
+    while begin:
+        yield begin.pop(0)
+    yield from rest
+
+
+def _no_rows(schema: Arrow) -> Arrow:
+    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def _stream(given: Arrow, names: list[str]) -> Iterator[Arrow]:
@@ -356,7 +369,7 @@ def _stream(given: Arrow, names: list[str]) -> Iterator[Arrow]:
         some = True
         yield batch
     if not some:
-        yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+        yield _no_rows(reader.schema)
 
 
 def _wanted(frame: Arrow, names: list[str]) -> Arrow:
@@ -411,16 +424,3 @@ def _length(table: Arrow) -> int | None:
     """Return the number of rows of what is in memory; a relation of DuckDB would run for it."""
     library = type(table).__module__.split(".")[0]
     return len(table) if library in ("pyarrow", "pandas", "polars") else None
-
-
-@contextmanager
-def _sentences(where: str) -> Iterator[None]:
-    """Turn what readers raise into a sentence: their messages may quote what is in a table."""
-    try:
-        yield
-    except DiscreetError:
-        raise
-    except Exception as error:  # noqa: BLE001 (whatever a table is made by: databases, generators)
-        raise InvalidInput(
-            f"Expected {where} to be readable to the end, and there was a {type(error).__name__}."
-        ) from None

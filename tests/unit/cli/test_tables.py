@@ -13,7 +13,7 @@ import pytest
 from data import unit_rows
 from pyarrow import parquet
 from typer.testing import CliRunner
-from watching import eventually, has_open
+from watching import eventually, has_open, parquet_opens
 
 import discreet
 from discreet.cli import app
@@ -81,6 +81,17 @@ def test_build_from_columns_of_a_table(folder, source, groups):
     memory = discreet.load("memory.safetensors")
     assert memory.guarantee.unit == ("record" if groups else "row")
     assert memory.kernel.dim == 5
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--groups", "person"), ("--neighbours", "replace"), ("--workers", "1")]
+)
+def test_a_build_opens_a_file_to_look_and_to_read(folder, monkeypatch, options):
+    opens = parquet_opens(monkeypatch)
+    result = run(*BUILD, "data/part-1.parquet", *NAMES, *options)
+    assert result.exit_code == 0, result.output
+    here = 1 if "--workers" in options else 2  # the rows are read elsewhere
+    assert opens == ["data/part-1.parquet"] * here
 
 
 @pytest.mark.parametrize("source", ["data", "data/**"])

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from safetensors.numpy import save_file
 
 from discreet.errors import InvalidInput
-from discreet.tables import limits, read_array, read_groups, read_labels
+from discreet.tables import columns, read_array, read_groups, read_labels
 
 KEYS, VALUES = unit_rows(50, 4), unit_rows(50, 3, seed=1).astype(np.float32)
 
@@ -302,7 +302,7 @@ def test_a_name_with_a_dot_is_a_column_and_no_path():
 
 def test_nothing_is_unpacked_that_does_not_fit_in_memory(monkeypatch):
     write_all()
-    monkeypatch.setattr(limits.os, "sysconf", lambda name: 40)  # a machine of 1600 bytes
+    monkeypatch.setattr(columns.os, "sysconf", lambda name: 40)  # a machine of 1600 bytes
     for given in ("packed.npz", "both.parquet"):
         with pytest.raises(InvalidInput, match="half of this machine's memory"):
             read_array(Path(given), "keys")

@@ -15,10 +15,11 @@ import pytest
 from data import unit_rows
 from pyarrow import dataset, parquet
 from safetensors.numpy import save_file
+from watching import parquet_opens
 
 import discreet
 from discreet.errors import InvalidInput
-from discreet.tables import Rows, chunks, records
+from discreet.tables import Rows, chunks
 from discreet.testing import Silent
 
 KEYS, VALUES = unit_rows(60, 4).astype(np.float32), unit_rows(60, 2, seed=1)
@@ -142,7 +143,7 @@ def test_chunks_are_cut_and_joined_to_one_size(monkeypatch):
 
 @pytest.mark.parametrize("groups", ["number", "label"])
 def test_every_record_lies_in_one_chunk(monkeypatch, groups):
-    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 60 * 48 // 4)
+    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 60 * 48 // 4)
     monkeypatch.setattr(chunks, "_NUMBERS", 50)
     made = list(Rows("data", keys="keys", values="values", groups=groups))
     assert len(made) > 1
@@ -154,13 +155,13 @@ def test_every_record_lies_in_one_chunk(monkeypatch, groups):
 
 
 def test_a_stream_with_groups_that_is_too_long_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(records, "_BYTES_HELD", 500)
+    monkeypatch.setattr(chunks, "_BYTES_HELD", 500)
     with pytest.raises(InvalidInput, match="Parquet files first"):
         list(Rows(TABLE.to_reader(), keys="keys", values="values", groups="number"))
 
 
 def test_rows_that_change_between_passes_are_refused(monkeypatch):
-    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 60 * 48 // 4)
+    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 60 * 48 // 4)
     tables = [TABLE]
     made = iter(Rows(tables, keys="keys", values="values", groups="number"))
     next(made)
@@ -170,7 +171,7 @@ def test_rows_that_change_between_passes_are_refused(monkeypatch):
 
 
 def test_ids_with_and_without_a_sign_are_the_same_ids(monkeypatch):
-    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 100)
+    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 100)
     ids = pa.array(PEOPLE.astype(np.uint64))
     unsigned = TABLE.set_column(TABLE.schema.get_field_index("number"), "number", ids)
     tables = [TABLE, unsigned.slice(0, 30), TABLE.slice(30)]
@@ -179,9 +180,9 @@ def test_ids_with_and_without_a_sign_are_the_same_ids(monkeypatch):
     for _, _, of_row in made:
         for each in set(of_row.tolist()):
             assert of_row.tolist().count(each) == 2 * np.sum(each == PEOPLE)
-    with_sign = records._mixed(np.array([5, -7]))
-    np.testing.assert_array_equal(records._mixed(np.array([5], np.uint16)), with_sign[:1])
-    np.testing.assert_array_equal(records._mixed(np.array([5, -7], object)), with_sign)
+    with_sign = chunks._mixed(np.array([5, -7]))
+    np.testing.assert_array_equal(chunks._mixed(np.array([5], np.uint16)), with_sign[:1])
+    np.testing.assert_array_equal(chunks._mixed(np.array([5, -7], object)), with_sign)
 
 
 def test_parts_are_files_that_can_be_sent(monkeypatch):
@@ -203,7 +204,7 @@ def test_parts_are_files_that_can_be_sent(monkeypatch):
 @pytest.mark.parametrize("groups", [None, "number", "label"])
 @pytest.mark.parametrize("kind", ["directory", "duckdb", "reader", "npz"])
 def test_a_build_from_rows_is_the_build_from_arrays_to_the_bit(monkeypatch, groups, kind):
-    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 60 * 48 // 3)
+    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 60 * 48 // 3)
     monkeypatch.setattr(chunks, "_NUMBERS", 100)
     of_row = None if groups is None else (PEOPLE if groups == "number" else NAMES)
     for front_door, options in (
@@ -409,9 +410,11 @@ def test_what_is_no_table_is_refused_in_a_sentence(make, given, said):
     [
         ({"keys": "keys"}, "one of the two"),
         ({"keys": "keys", "values": "x", "labels": "label"}, "one of the two"),
-        ({"keys": "", "values": "x"}, "names of columns"),
+        ({"keys": "", "values": "x"}, "names of columns.* it is ''"),
         ({"keys": "x,x", "values": "x"}, "each column once"),
-        ({"keys": "keys", "labels": ["label"]}, "the name of one column"),
+        ({"keys": "keys", "labels": ["label"]}, "the name of one column, and it is a list"),
+        ({"keys": 7, "values": "x"}, "keys to be names of columns.* it is a int"),
+        ({"keys": "x", "values": VALUES}, "values to be names of columns.* it is a ndarray"),
         ({"keys": "keys,x", "values": "x"}, "one column of lists"),
         ({"keys": "absent", "values": "x"}, "one column 'absent'; it has: keys, label"),
         ({"keys": "keys", "labels": "values"}, "a number or text"),
@@ -470,6 +473,100 @@ def test_no_file_is_left_open():
     assert len(os.listdir("/proc/self/fd")) <= before + 3
 
 
+@pytest.mark.parametrize("groups", [None, "number"])
+def test_a_file_is_opened_once_to_look_and_once_for_each_pass(monkeypatch, groups):
+    opens = parquet_opens(monkeypatch)
+    file = "data/day=1/part-1.parquet"
+    rows = Rows(file, keys="keys", values="values", groups=groups)
+    rows.check()
+    assert (rows.key_dim, rows.value_dim, rows.count, rows.has_texts) == (4, 2, 20, False)
+    assert opens == [file]
+    discreet.build(rows, progress=True, entropy=Silent(), **OPTIONS)
+    assert opens == [file] * 2
+    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 20 * 48 // 2)
+    passes = len(list(rows))
+    assert passes == (2 if groups else 1)
+    assert opens == [file] * (2 + passes)
+
+
+def test_a_pass_over_rows_alone_needs_no_look(monkeypatch):
+    opens = parquet_opens(monkeypatch)
+    discreet.build(Rows("data", keys="keys", values="values"), entropy=Silent(), **OPTIONS)
+    assert len(opens) == 3
+
+
+def test_a_table_is_asked_once_for_each_pass():
+    class Asked:
+        times = 0
+
+        def __arrow_c_stream__(self, schema=None):
+            self.times += 1
+            return TABLE.__arrow_c_stream__(schema)
+
+    table = Asked()
+    rows = Rows(table, keys="keys", values="values")
+    assert table.times == 0
+    for passes in (1, 2):
+        np.testing.assert_array_equal(whole(rows)[0], KEYS)
+        assert table.times == passes
+
+
+def test_batches_without_rows_come_first():
+    empty, other = TABLE.slice(0, 0), pa.table({"other": pa.array([], pa.null())})
+    for given in ([empty, TABLE], iter([empty, TABLE]), iter([other, empty, TABLE])):
+        np.testing.assert_array_equal(whole(Rows(given, keys="keys", values="values"))[0], KEYS)
+    with pytest.raises(InvalidInput, match="one column 'keys'"):
+        list(Rows([other, TABLE], keys="keys", values="values"))
+
+
+def test_a_file_that_was_written_anew_is_looked_at_anew():
+    parquet.write_table(TABLE.slice(0, 20), "x.parquet")
+    rows = Rows("x.parquet", keys="keys", values="values", groups="number")
+    assert (rows.count, len(whole(rows)[0])) == (20, 20)
+    parquet.write_table(TABLE, "x.parquet")
+    assert (rows.count, len(whole(rows)[0])) == (60, 60)
+    parquet.write_table(TABLE.rename_columns([*TABLE.column_names[:-1], "other"]), "x.parquet")
+    with pytest.raises(InvalidInput, match="one column 'number'"):
+        rows.check()
+
+
+def test_a_file_that_changes_between_passes_is_noticed(monkeypatch):
+    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 60 * 48 // 4)
+    parquet.write_table(TABLE, "x.parquet")
+    made = iter(Rows("x.parquet", keys="keys", values="values", groups="number"))
+    next(made)
+    others = pa.array(np.roll(PEOPLE, 1))  # the same ids, at other rows
+    changed = TABLE.set_column(TABLE.schema.get_field_index("number"), "number", others)
+    parquet.write_table(changed, "x.parquet")
+    with pytest.raises(InvalidInput, match="they have changed"):
+        list(made)
+
+
+def test_a_part_that_is_sent_holds_nothing_that_was_read():
+    rows = Rows("data/day=0", keys="keys", values="values")
+    before = pickle.dumps(rows)
+    rows.check()
+    assert rows.count == 20
+    assert pickle.dumps(rows) == before
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["unused", *sorted(set(NAMES))])])
+def test_categories_of_polars_are_texts(kind):
+    frame = pl.from_arrow(TABLE).with_columns(pl.col("label").cast(kind))
+    for given in (frame, [frame.slice(0, 13), frame.slice(13)], frame.slice(0, 60)):
+        rows = Rows(given, keys="keys", labels="label", groups="label")
+        assert rows.has_texts
+        _, labels, groups = whole(rows)
+        assert labels.tolist() == groups.tolist() == NAMES.tolist()
+    _, labels = whole(Rows(frame.slice(7, 5), keys="keys", labels="label"))
+    assert labels.tolist() == NAMES[7:12].tolist()
+    missing = frame.with_columns(pl.lit(None, kind).alias("label"))
+    with pytest.raises(InvalidInput, match="no missing value in label"):
+        list(Rows(missing, keys="keys", labels="label"))
+    with pytest.raises(InvalidInput, match="label in the table to be numbers"):
+        list(Rows(frame, keys="label", values="x"))
+
+
 def test_a_file_that_a_dataset_has_twice_is_refused(tmp_path):
     from pyarrow import dataset
 
@@ -497,7 +594,7 @@ def test_an_iterable_that_goes_on_where_it_stopped_is_read_once():
 
 
 def test_ids_that_change_between_passes_are_noticed(monkeypatch):
-    monkeypatch.setattr("discreet.tables.records._BYTES_AT_ONCE", 64)
+    monkeypatch.setattr("discreet.tables.chunks._BYTES_AT_ONCE", 64)
 
     class Changing:
         passes = 0
