@@ -1,7 +1,7 @@
 """How accurate DP-SGD is where one would otherwise use it: softmax regression on the digits.
 
 Run: python benchmarks/dpsgd.py (some minutes on one core; needs opacus and scikit-learn).
-It writes src/discreet/demo/dpsgd.json, from where the demo reads it.
+It writes discreet_benchmarks/demo/dpsgd.json, from where the demo reads it.
 
 The data are scikit-learn's `load_digits`: features x/16 - 0.5, then every row scaled to L2 norm 1,
 with a quarter of the rows held out for testing, over eight random splits. The model is
@@ -36,7 +36,7 @@ from sklearn.model_selection import train_test_split
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-RESULTS = pathlib.Path(__file__).parents[1] / "src" / "discreet" / "demo" / "dpsgd.json"
+RESULTS = pathlib.Path(__file__).parent / "discreet_benchmarks" / "demo" / "dpsgd.json"
 
 DELTA = 1e-5
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

@@ -52,8 +52,8 @@ from errors_measure import (
 from errors_pictures import draw_epsilon, draw_intervals
 from sharing import ROOT, table, tell
 
-from discreet.bench.paper_pictures import save
 from discreet.memory.reader import WITHIN
+from discreet_benchmarks.paper.page import save
 
 PAGE = ROOT / "docs" / "errors.md"
 COVERAGE, AGAINST_EPSILON = "errors-coverage.png", "errors-epsilon.png"

@@ -88,7 +88,7 @@ def test_the_installed_command_works(installed, tmp_path):
 
 
 def test_figures_of_others_come_with_the_wheel(installed, tmp_path):
-    code = "from discreet.demo import rivals; print(len(rivals.dpsgd_accuracy()))"
+    code = "from discreet_benchmarks.demo import digits; print(len(digits.dpsgd_accuracy()))"
     assert run(str(installed / "python"), "-c", code, cwd=tmp_path).strip() == "4"
 
 
