@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -243,12 +244,7 @@ def data_sets(*, every: int = 1) -> list[Data]:
     Args:
         every: of the largest, take only every so many rows.
     """
-    try:
-        from sklearn import datasets
-    except ImportError:
-        raise InvalidInput(
-            "Expected scikit-learn, with which some of the data comes: pip install 'discreet[sklearn]'."
-        ) from None
+    datasets = _scikit_learn_datasets()
     diabetes = datasets.load_diabetes(scaled=False)
     cancer = datasets.load_breast_cancer()
     digits = datasets.load_digits()
@@ -281,6 +277,16 @@ def data_sets(*, every: int = 1) -> list[Data]:
             np.stack([hills, places], axis=1),
         ),
     ]
+
+
+def _scikit_learn_datasets() -> ModuleType:
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise InvalidInput(
+            "Expected scikit-learn, with which some of the data comes: pip install 'discreet[sklearn]'."
+        ) from None
+    return datasets  # type: ignore[no-any-return] # scikit-learn has no types
 
 
 def elevations() -> tuple[Floats, Floats]:

@@ -92,24 +92,8 @@ def distances_page(out: Path, size: Size) -> list[str]:
     return page.section(
         "Distance sums, on real data too",
         _takeaway(hills, sets[0], real),
-        paragraph(
-            f"Root mean square error of Σ w·‖y - x‖_p^p over {_QUERIES} queries spread over the whole box, in units of the best "
-            "constant's (the standard deviation of the exact answers). ε = 1, δ = 1e-6 in total for every method (DPTreeHighDim: "
-            "δ = δ' = 5e-7), one row is replaced, weights in [-1, 1] are private as well. d = 1: DPTreeDistance, which has no c; "
-            "d = 2: DPTreeHighDim. Beside the trees: a histogram with Gaussian noise, read at the middles of its cells; the moments "
-            f"Σ w·x^q for even p; cosine sums; and Gaussian noise on the answers of all {_QUERIES} queries, after which no more can be "
-            "asked."
-        ),
-        paragraph(
-            "*Cosine sums*: on [-1, 1] |t|^p = Σ c_k·cos(kπt), so that Σ w·cos(kπx) and Σ w·sin(kπx), weighed by √|c_k|, are all that "
-            "a query needs.",
-            claim(
-                all(abs(np.abs(methods.cosine_series(p)).sum() - 1) < 0.01 for p in range(1, 5)),
-                "Rows and queries have norm √(d·Σ|c_k|), and Σ|c_k| = 1 for p from 1 to 4: the noise is 2σ·d, the price of one single "
-                "worst-case query, at any n and for any number of queries. No factorisation does better over the whole box (γ₂ is at "
-                "least the largest entry).",
-            ),
-        ),
+        _METHODS,
+        _cosine_words(),
         paragraph(
             f"**Against p** (n = {rows}, d = 2, points made up: squares of evenly spread ones, weight 1):"
         ),
@@ -121,6 +105,29 @@ def distances_page(out: Path, size: Size) -> list[str]:
         ),
         _table(
             "data, n, d, p", {_label(each, p): real[each.name, p] for each in sets for p in (1, 2)}
+        ),
+    )
+
+
+_METHODS = paragraph(
+    f"Root mean square error of Σ w·‖y - x‖_p^p over {_QUERIES} queries spread over the whole box, in units of the best "
+    "constant's (the standard deviation of the exact answers). ε = 1, δ = 1e-6 in total for every method (DPTreeHighDim: "
+    "δ = δ' = 5e-7), one row is replaced, weights in [-1, 1] are private as well. d = 1: DPTreeDistance, which has no c; "
+    "d = 2: DPTreeHighDim. Beside the trees: a histogram with Gaussian noise, read at the middles of its cells; the moments "
+    f"Σ w·x^q for even p; cosine sums; and Gaussian noise on the answers of all {_QUERIES} queries, after which no more can be "
+    "asked."
+)
+
+
+def _cosine_words() -> list[str]:
+    return paragraph(
+        "*Cosine sums*: on [-1, 1] |t|^p = Σ c_k·cos(kπt), so that Σ w·cos(kπx) and Σ w·sin(kπx), weighed by √|c_k|, are all that "
+        "a query needs.",
+        claim(
+            all(abs(np.abs(methods.cosine_series(p)).sum() - 1) < 0.01 for p in range(1, 5)),
+            "Rows and queries have norm √(d·Σ|c_k|), and Σ|c_k| = 1 for p from 1 to 4: the noise is 2σ·d, the price of one single "
+            "worst-case query, at any n and for any number of queries. No factorisation does better over the whole box (γ₂ is at "
+            "least the largest entry).",
         ),
     )
 

@@ -28,6 +28,7 @@ from discreet_benchmarks.paper.attention import (
     Setting,
     task_of,
 )
+from discreet_benchmarks.paper.forecast import sampled_task
 from discreet_benchmarks.paper.page import Look, Size, claim, number, paragraph, power_of_two, table
 
 LOOKS = {
@@ -262,7 +263,12 @@ def _sweep_table(sweep: Sweep, points: Sequence[Point]) -> list[str]:
     for value, point in zip(sweep.values, points, strict=True):
         cells = [_cell(point, name) for name in METHODS]
         rows.append(
-            [page.setting(value), number(task_spread(point.setting)), *cells, number(point.floor)]
+            [
+                page.setting(value),
+                number(sampled_task(point.setting).spread),
+                *cells,
+                number(point.floor),
+            ]
         )
     return [
         *paragraph(_sentence(sweep, points)),
@@ -293,11 +299,6 @@ def _cell(point: Point, name: str) -> str:
         f" [{number(point.measured[name])}]" if name in TREES and name in point.measured else ""
     )
     return number(point.error(name)) + beside
-
-
-def task_spread(setting: Setting) -> float:
-    """Return the signal of a setting: the same for any number of rows, to three digits."""
-    return task_of(setting.changed(rows=min(setting.rows, 4096))).spread
 
 
 def _needed(experiment: Experiment) -> list[str]:

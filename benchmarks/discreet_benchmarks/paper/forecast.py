@@ -322,7 +322,7 @@ def design_of(setting: Setting) -> Design:
 
 def forecast_trees(setting: Setting, name: str) -> float:
     """Return the relative error that trees of this name (`attention.TREES`) will have."""
-    task, design = _sample(setting), design_of(setting)
+    task, design = sampled_task(setting), design_of(setting)
     if name == TIGHT:
         node = totals = tight_variance(design)
     else:
@@ -338,7 +338,7 @@ def forecast_trees(setting: Setting, name: str) -> float:
 
 def without_noise(setting: Setting) -> float:
     """Return the relative error that trees have without any noise: kernel and snapping."""
-    task, design = _sample(setting), design_of(setting)
+    task, design = sampled_task(setting), design_of(setting)
     at = design.net.snap(task.queries)
     none = np.zeros(len(at))
     sums = _polynomial_sums(design.kernel, task, at, setting.bound)
@@ -347,7 +347,7 @@ def without_noise(setting: Setting) -> float:
 
 def forecast_direct(setting: Setting) -> float:
     """Return the relative error that Σ w·P(x), released directly, will have."""
-    task, kernel = _sample(setting), design_of(setting).kernel
+    task, kernel = sampled_task(setting), design_of(setting).kernel
     noise = _sigma(setting, direct_change(setting) / setting.bound)
     spread = noise * np.linalg.norm(kernel(task.queries), axis=1)
     sums = _polynomial_sums(kernel, task, task.queries, setting.bound)
@@ -357,7 +357,7 @@ def forecast_direct(setting: Setting) -> float:
 
 def forecast_items(setting: Setting) -> float:
     """Return the relative error that noise on every item will have."""
-    task = _sample(setting)
+    task = sampled_task(setting)
     change = math.sqrt(len(task.queries)) * item_change(setting) / setting.bound
     spread = np.full(len(task.queries), math.sqrt(setting.rows) * _sigma(setting, change))
     numerator, denominator = task.sums
@@ -365,7 +365,8 @@ def forecast_items(setting: Setting) -> float:
     return _relative_error(setting, task, sums)
 
 
-def _sample(setting: Setting) -> Task:
+def sampled_task(setting: Setting) -> Task:
+    """Return the task of a setting with fewer rows: its signal is the same, to three digits."""
     return task_of(setting.changed(rows=min(setting.rows, _SAMPLE)))
 
 

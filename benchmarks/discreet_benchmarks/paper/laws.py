@@ -13,7 +13,7 @@ from discreet._typing import Floats
 from discreet.memory import plan
 from discreet.noise import Entropy
 from discreet.paper.forest import levels_for
-from discreet.paper.needs import attention_needs
+from discreet.paper.needs import Needs, attention_needs
 from discreet.paper.node import Noise, node_noise
 from discreet.paper.oracle import spread
 from discreet.pictures import noise_by_level
@@ -30,8 +30,14 @@ _FEW = 2048
 _QUERIES = 50
 _COLUMNS = 4
 _NODE_EPSILON = 0.1
-# As many rows, of as many numbers and classes, as the demo's digits have; ε and δ.
-_DIGITS = (1350, 64, 10, 1.0, 1e-5)
+# As many rows, of as many numbers and classes, as the demo's digits have.
+_DIGITS: dict[str, Any] = {
+    "rows": 1350,
+    "key_dim": 64,
+    "value_dim": 10,
+    "epsilon": 1.0,
+    "delta": 1e-5,
+}
 
 # For each parameter its values, and at each the error that was measured and the predicted one.
 Laws = dict[str, tuple[list[float], list[tuple[float, float]]]]
@@ -202,16 +208,14 @@ def levels_page(out: Path, _: Size) -> list[str]:
     All in rows, under the paper's relation and one budget. A query reads a node of each level; the
     memory's noise is that of a denominator, in rows that match the query.
     """
-    rows, key_dim, value_dim, epsilon, delta = _DIGITS
+    rows, key_dim, epsilon, delta = (
+        _DIGITS[each] for each in ("rows", "key_dim", "epsilon", "delta")
+    )
     levels = levels_for(rows)
     law = node_noise(Noise.TRUNCATED_LAPLACE, epsilon=epsilon / levels, delta=delta / levels)
     node = math.sqrt(law.variance)
     query = node * math.sqrt(levels)
-    shape: dict[str, Any] = {"rows": rows, "key_dim": key_dim, "value_dim": value_dim}
-    planned = plan(**shape, epsilon=epsilon, delta=delta, neighbours="replace")
-    logit = planned.kernel.largest_logit
-    memory = planned.denominator_stderr / math.exp(logit)
-    needs = attention_needs(**shape, largest_logit=logit, epsilon=epsilon, delta=delta)
+    memory, needs = _memory_and_needs()
     figure = noise_by_level(
         range(1, levels + 1),
         [node] * levels,
@@ -242,3 +246,11 @@ def levels_page(out: Path, _: Size) -> list[str]:
             "an answer means anything.",
         ),
     )
+
+
+def _memory_and_needs() -> tuple[float, Needs]:
+    """Return a memory's noise, in rows, and what the paper's attention needs for the same rows."""
+    planned = plan(**_DIGITS, neighbours="replace")
+    logit = planned.kernel.largest_logit
+    needs = attention_needs(**_DIGITS, largest_logit=logit)
+    return planned.denominator_stderr / math.exp(logit), needs
