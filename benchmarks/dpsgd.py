@@ -1,7 +1,7 @@
 """How accurate DP-SGD is where one would otherwise use it: softmax regression on the digits.
 
 Run: python benchmarks/dpsgd.py (some minutes on one core; needs opacus and scikit-learn).
-It writes src/discreet/demo/dpsgd.json, from where the demo reads it.
+It writes discreet_benchmarks/demo/dpsgd.json, from where the demo reads it.
 
 The data are scikit-learn's `load_digits`: features x/16 - 0.5, then every row scaled to L2 norm 1,
 with a quarter of the rows held out for testing, over eight random splits. The model is
@@ -31,16 +31,16 @@ import opacus
 import torch
 from numpy.typing import NDArray
 from opacus.accountants.utils import get_noise_multiplier
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-RESULTS = pathlib.Path(__file__).parents[1] / "src" / "discreet" / "demo" / "dpsgd.json"
+from discreet_benchmarks.demo import digits
 
-DELTA = 1e-5
+RESULTS = pathlib.Path(__file__).parent / "discreet_benchmarks" / "demo" / "dpsgd.json"
+
+DELTA = digits.DELTA
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
-SPLITS = 8
+SPLITS = digits.SPLITS
 SEEDS = 5
 
 # The best pairs of epochs and batch size go on with their best few settings each: settings of one
@@ -98,16 +98,17 @@ class Split:
 
 
 def load_splits() -> list[Split]:
-    """Return the normalised digits in eight random splits."""
-    raw, labels = load_digits(return_X_y=True)
-    features = raw / 16 - 0.5
-    features /= np.linalg.norm(features, axis=1, keepdims=True)
-    x, y = torch.tensor(features, dtype=torch.float32), torch.tensor(labels)
-    splits = []
-    for seed in range(SPLITS):
-        train, test = train_test_split(np.arange(len(x)), test_size=0.25, random_state=seed)
-        splits.append(Split(x[train], y[train], x[test], y[test], classes=10))
-    return splits
+    """Return the demo's splits of the normalised digits."""
+    return [
+        Split(
+            torch.tensor(each.keys, dtype=torch.float32),
+            torch.tensor(each.labels),
+            torch.tensor(each.queries, dtype=torch.float32),
+            torch.tensor(each.classes),
+            classes=10,
+        )
+        for each in digits.splits(SPLITS)
+    ]
 
 
 def search_accuracies(

@@ -50,14 +50,13 @@ from errors_measure import (
     sources,
 )
 from errors_pictures import draw_epsilon, draw_intervals
-from sharing import ROOT, table, tell
+from sharing import ROOT, replaced, table, tell
 
-from discreet.bench.paper_pictures import save
 from discreet.readers.attention.reader import WITHIN
+from discreet_benchmarks.paper.page import save
 
 PAGE = ROOT / "docs" / "errors.md"
 COVERAGE, AGAINST_EPSILON = "errors-coverage.png", "errors-epsilon.png"
-START, END = "<!-- measured: benchmarks/errors.py -->", "<!-- end of measured -->"
 SHARP = 5.0  # the scale at which kernels of as many features are compared
 
 
@@ -285,15 +284,6 @@ def introduction(data: Sequence[Source], effort: Effort) -> list[str]:
     return ["", "## Measured", "", *about]
 
 
-def replaced(page: str, part: str) -> str:
-    """Return a page with another measured part; at its end if it had none."""
-    before, start, rest = page.partition(START)
-    _, _, after = rest.partition(END)
-    if not start:
-        before = before.rstrip() + "\n\n"
-    return f"{before}{START}\n\n{part.strip()}\n\n{END}{after or chr(10)}"
-
-
 def main() -> None:
     """Measure, print, and write the page and its pictures if asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -324,7 +314,8 @@ def main() -> None:
     if options.write:
         page = options.out / PAGE.name
         known = page if page.exists() else PAGE
-        page.write_text(replaced(known.read_text(encoding="utf-8"), part), encoding="utf-8")
+        known_text = known.read_text(encoding="utf-8")
+        page.write_text(replaced(known_text, "errors", part), encoding="utf-8")
         save(draw_intervals(by_kernel), options.out / COVERAGE)
         save(draw_epsilon(curves), options.out / AGAINST_EPSILON)
 

@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from discreet.bench.paper_pictures import panels
 from discreet.pictures import dress
 from discreet.readers.attention.reader import WITHIN
+from discreet_benchmarks.paper.page import panels
 
 LOOKS = {FOURIER: ("o-", "#0072b2"), FEWER: ("s--", "#222222"), NYSTROM: ("^:", "#d55e00")}
 LEGEND = {"loc": "outside upper left", "ncols": 4, "frameon": False, "fontsize": 9}

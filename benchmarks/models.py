@@ -21,7 +21,7 @@ import warnings
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sharing import ROOT, example, table, tell
+from sharing import ROOT, example, replaced, table, tell
 from torch import nn
 
 import discreet
@@ -32,7 +32,6 @@ from discreet.testing import Seeded
 
 PAGE = ROOT / "docs" / "models" / "applications.md"
 PICTURE = "paper.png"
-START, END = "<!-- measured: benchmarks/models.py -->", "<!-- end of measured -->"
 DELTA = 1e-6
 WIDTH = 16
 TEMPERATURES = (1.0, 2.0, 4.0)
@@ -258,8 +257,7 @@ def main() -> None:
     print("\n".join(lines))
     if options.write:
         text = PAGE.read_text(encoding="utf-8")
-        before, after = text.split(START)[0], text.split(END)[1]
-        PAGE.write_text(before + START + "\n" + "\n".join(lines) + "\n" + END + after, "utf-8")
+        PAGE.write_text(replaced(text, "models", "\n".join(lines)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 from scipy import optimize
-from sharing import ROOT, table, tell
+from sharing import ROOT, replaced, table, tell
 
 import discreet
 from discreet.noise import RoundedGaussian, SystemEntropy
@@ -49,7 +49,6 @@ from discreet.testing import Silent
 
 PAGE = ROOT / "docs" / "scale.md"
 KEPT = ROOT / "benchmarks" / "scale.json"
-START, END = "<!-- measured: benchmarks/scale.py -->", "<!-- end of measured -->"
 ROWS, FILES, WIDTH, FEATURES = 4_000_000, 64, 64, 2048
 COLUMNS = {"keys": "embedding", "values": "label"}
 EPSILON = 1.0
@@ -604,8 +603,7 @@ def main() -> None:
     print("\n".join(lines))
     if given.write:
         text = PAGE.read_text(encoding="utf-8")
-        before, after = text.split(START)[0], text.split(END)[1]
-        PAGE.write_text(before + START + "\n" + "\n".join(lines) + "\n" + END + after, "utf-8")
+        PAGE.write_text(replaced(text, "scale", "\n".join(lines)), encoding="utf-8")
 
 
 if __name__ == "__main__":

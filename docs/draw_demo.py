@@ -7,8 +7,8 @@ import json
 import pathlib
 from types import SimpleNamespace
 
-from discreet.demo import gallery
 from discreet.pictures import save
+from discreet_benchmarks.demo import gallery
 
 FOUND = pathlib.Path(__file__).with_name("demo.json")
 PATH = FOUND.with_suffix(".svg")

@@ -1,7 +1,23 @@
-"""Settings that all tests share."""
+"""Settings that all tests share, and what the tests of several packages look at."""
 
+import warnings
+
+import pytest
 from hypothesis import settings
+
+from discreet.errors import MostlyNoiseWarning
 
 # No deadline: the machines that run this have noisy neighbours.
 settings.register_profile("discreet", deadline=None, print_blob=True)
 settings.load_profile("discreet")
+
+
+@pytest.fixture(scope="session")
+def found():
+    """What the demo finds out, from few builds."""
+    from discreet_benchmarks.demo import find
+
+    with warnings.catch_warnings():
+        # The demo tells its story, and no prediction of what it measures.
+        warnings.simplefilter("error", MostlyNoiseWarning)
+        return find(2, epsilons=(0.5, 1.0, 4.0), trials=40)

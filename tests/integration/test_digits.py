@@ -3,8 +3,8 @@
 import pytest
 
 from discreet import PrivacyLeakWarning
-from discreet.demo import digits
 from discreet.testing import Seeded
+from discreet_benchmarks.demo import digits
 
 # Accuracy that is asked for, as a mean of 8 splits.
 WANTED = {0.5: 0.80, 1.0: 0.885, 2.0: 0.91, 4.0: 0.92}

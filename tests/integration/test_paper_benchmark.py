@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from discreet import paper
-from discreet.bench import paper_constant, paper_data, paper_loops, paper_report
-from discreet.bench.paper_setup import FULL, QUICK, Size
 from discreet.errors import InvalidInput
 from discreet.testing import Silent
+from discreet_benchmarks.paper import constant, costs, distance_methods, report
+from discreet_benchmarks.paper.page import FULL, QUICK, Size
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-KEPT = DOCS / paper_report.PAGE
+KEPT = DOCS / report.PAGE
 TINY = Size(
     quick=True,
     builds=2,
@@ -47,7 +47,7 @@ def test_plain_loops_give_the_same_numbers(rows):
         eps_s=0.1,
         entropy=Silent(),
     )
-    plain = paper_loops.Softmax(
+    plain = costs.Softmax(
         points.tolist(),
         weights.tolist(),
         kernel=structure.kernel,
@@ -86,31 +86,28 @@ LONG = {"useful n", "error against the truth"}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in LONG))
-        for name in paper_report.SECTIONS
-    ],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in report.SECTIONS],
 )
 def test_every_section_is_made(name, tmp_path):
-    check_section(paper_report.SECTIONS[name](tmp_path, TINY), tmp_path)
+    check_section(report.SECTIONS[name](tmp_path, TINY), tmp_path)
 
 
 def test_the_factor_is_the_product_of_its_parts():
-    found = paper_constant.parts_of(64, 1)
+    found = constant.parts_of(64, 1)
     assert np.prod(found.factors) == pytest.approx(found.whole)
-    assert len(found.factors) == len(paper_constant.PARTS)
+    assert len(found.factors) == len(constant.STEPS)
     assert min(found.factors) > 1
 
 
 def test_without_scikit_learn_the_report_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(InvalidInput, match=r"pip install 'discreet\[sklearn\]'"):
-        paper_report.write(tmp_path / "report", quick=True)
+        report.write(tmp_path / "report", quick=True)
     assert not (tmp_path / "report").exists()
 
 
 def test_data_lie_within_their_public_bounds():
-    sets = paper_data.data_sets(every=100)
+    sets = distance_methods.data_sets(every=100)
     assert len({each.name for each in sets}) == len(sets) == 5
     for each in sets:
         assert each.points.min() >= 0
@@ -121,7 +118,7 @@ def test_data_lie_within_their_public_bounds():
 
 def test_the_page_that_is_kept_has_every_section_and_picture():
     page = KEPT.read_text(encoding="utf-8")
-    assert len(headings(page)) == 1 + len(paper_report.SECTIONS)
+    assert len(headings(page)) == 1 + len(report.SECTIONS)
     assert sorted(pictures(page)) == sorted(path.name for path in DOCS.glob("paper-*.png"))
     for name in pictures(page):
         assert (DOCS / name).stat().st_size < 150_000
@@ -136,7 +133,7 @@ def test_the_kept_page_is_of_the_whole_report():
 
 def test_the_kept_section_on_levels_is_what_is_computed(tmp_path):
     """It measures nothing, so it is the same to the letter."""
-    lines = paper_report.SECTIONS["levels"](tmp_path, TINY)
+    lines = report.SECTIONS["levels"](tmp_path, TINY)
     assert "\n".join(lines).strip() in KEPT.read_text(encoding="utf-8")
 
 
@@ -167,10 +164,10 @@ def test_figures_that_other_pages_quote_are_on_the_page():
 @pytest.mark.slow
 def test_the_results_page_can_be_made_again(tmp_path):
     subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / "paper.py"), "--quick", "--out", str(tmp_path)],
+        [sys.executable, "-m", "discreet", "paper", "report", "--quick", "-o", str(tmp_path)],
         check=True,
         capture_output=True,
     )
-    made = (tmp_path / paper_report.PAGE).read_text(encoding="utf-8")
+    made = (tmp_path / report.PAGE).read_text(encoding="utf-8")
     assert headings(made) == headings(KEPT.read_text(encoding="utf-8"))
     assert pictures(made) == pictures(KEPT.read_text(encoding="utf-8"))

@@ -75,7 +75,7 @@ def test_nothing_heavy_is_loaded(code):
     assert loaded.isdisjoint(HEAVY)
     assert "discreet" in loaded
     assert loaded.isdisjoint(
-        {"discreet.tables", "discreet.demo", "discreet.sklearn", "discreet.nn"}
+        {"discreet.tables", "discreet.sklearn", "discreet.nn", "discreet_benchmarks"}
     )
 
 
@@ -135,7 +135,6 @@ def test_the_top_level_offers_what_it_lists():
     [
         "noise",
         "accounting",
-        "demo",
         "kernels",
         "ledger",
         "integrations.diffusers",

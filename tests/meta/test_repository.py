@@ -15,7 +15,8 @@ from documents import blocks, matches
 from packaging.requirements import Requirement
 
 ROOT = pathlib.Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PACKAGES = (ROOT / "src" / "discreet", ROOT / "benchmarks" / "discreet_benchmarks")
+SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RANDOM = {"random", "secrets", "urandom", "getrandom", "default_rng", "RandomState", "uuid4"}
 

@@ -11,12 +11,12 @@ from discreet.cli.commands import (
     print_page,
 )
 from discreet.cli.shell import Page
-from discreet.demo import Findings, as_html, attack, digits, find
-from discreet.demo.findings import EPSILON, SPLITS, Asked, steps
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.pages.sheet import HOW_TO_GET_PICTURES
 from discreet.readers.attention.reader import WITHIN
 from discreet.sums.progress import progress_bar
+from discreet_benchmarks.demo import Findings, as_html, attack, digits, find
+from discreet_benchmarks.demo.findings import EPSILON, SPLITS, Asked, steps
 
 # Pixels from white to black, in letters that every terminal has.
 _INK = " .:-=+*#%@"
@@ -123,8 +123,8 @@ def _pictures(wanted: Path | None) -> bool:
 
 
 def _draw(found: Findings, path: Path) -> None:
-    from discreet.demo.gallery import accuracy
     from discreet.pictures import save
+    from discreet_benchmarks.demo.gallery import accuracy
 
     save(accuracy(found), path)
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from discreet import paper
 from discreet._typing import Floats
-from discreet.bench.points import spread
 from discreet.cli.commands import check_output, print_json, print_lines
 from discreet.cli.delivery import Delivery
 from discreet.cli.shell import say
 from discreet.errors import InvalidInput
 from discreet.paper import oracle
+from discreet.paper.oracle import spread
 from discreet.paper.structure import Structure
 from discreet.tables import read_array
 
@@ -139,7 +139,7 @@ def write_report(folder: Path, *, quick: bool, force: bool, as_json: bool) -> No
     if folder.exists() and any(folder.iterdir()) and not force:
         raise InvalidInput(f"Expected {folder} to be empty; --force writes into it even so.")
     try:
-        from discreet.bench.paper_report import write
+        from discreet_benchmarks.paper.report import write
     except ImportError:
         raise InvalidInput(
             "Expected matplotlib for the pictures: pip install 'discreet[plots]'."

@@ -19,7 +19,7 @@ import discreet
 from discreet.cli import app, classifying
 from discreet.errors import InvalidInput
 from discreet.features.landmarks import NearLandmarks
-from discreet.readers.softmax import training
+from discreet.readers.softmax import mechanism as training
 from discreet.readers.softmax.planning import plan
 from discreet.sums import progress
 

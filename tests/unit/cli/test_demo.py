@@ -11,7 +11,7 @@ from markup import Reader
 from typer.testing import CliRunner
 
 from discreet.cli import app
-from discreet.demo import rivals
+from discreet_benchmarks.demo import digits
 
 RUNNER = CliRunner()
 
@@ -47,7 +47,7 @@ def test_the_demo_shows_card_accuracy_and_alternatives(shown):
         "demo.png",
     ):
         assert part in text
-    for each in rivals.dpsgd_accuracy():
+    for each in digits.dpsgd_accuracy():
         assert f"{each.mean:.3f}" in text
     assert "NOT PRIVATE" not in text
     assert sorted(os.listdir(folder)) == ["demo.png", "discreet-demo.html"]

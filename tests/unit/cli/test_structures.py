@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from discreet.bench.points import spread
 from discreet.cli import app
+from discreet.paper.oracle import spread
 
 RUNNER = CliRunner()
 
