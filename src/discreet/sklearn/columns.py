@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -120,15 +120,7 @@ class Columns:
     root: float = ROOT_FOR_CLASSES
     directions: bool = False
 
-    @property
-    def norm(self) -> float:
-        """The bound on keys."""
-        return 1.0
-
-    @property
-    def alike(self) -> bool:
-        """Whether all columns are of one kind, as the pixels of a picture are."""
-        return self.ranges.alike
+    norm: ClassVar[float] = 1.0  # the bound on keys
 
     def keys(self, rows: Floats) -> Array:
         """Return rows (n, d) as keys (n, d), in single precision.
@@ -146,7 +138,8 @@ class Columns:
         numbers = self.ranges.fractions(rows)
         skewed = self.ranges.low == 0
         if np.any(skewed):
-            numbers[:, skewed] = _spread(numbers[:, skewed], self.root)
+            fractions = numbers[:, skewed]
+            numbers[:, skewed] = fractions * (1 - self.root) + np.sqrt(fractions) * self.root
         if self.directions:
             return numbers * _LONG
         numbers *= 2
@@ -168,11 +161,6 @@ class Embeddings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "norm", _validate.real("norm", self.norm, **NORMS))
-
-    @property
-    def alike(self) -> bool:
-        """A direction is not a column: nothing sets one apart."""
-        return True
 
     def keys(self, rows: Floats) -> Array:
         """Return rows (n, d) themselves."""
@@ -260,8 +248,3 @@ def _refuse(what: str, found: str | None) -> None:
 def _quoted(name: object) -> str:
     """Return the name of a column, which is public, on one line."""
     return repr(str(name) if not isinstance(name, int) else name)[:80]
-
-
-def _spread(fractions: Floats, root: float) -> Floats:
-    """Return fractions from 0 to 1, with the small ones spread out."""
-    return np.asarray(fractions * (1 - root) + np.sqrt(fractions) * root)

@@ -67,11 +67,7 @@ class Leak(Enum):
         "the smallest and the largest number of each column, which are numbers of single rows",
         "bounds=(low, high), or norm= for embeddings",
     )
-    CLASSES = (
-        "classes",
-        "the list of labels that occur, even once",
-        "classes=[...]",
-    )
+    CLASSES = ("classes", "the list of labels that occur, even once", "classes=[...]")
     TARGET_BOUNDS = (
         "target_bounds",
         "the smallest and the largest target, which are those of single rows",

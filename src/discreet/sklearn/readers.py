@@ -122,7 +122,8 @@ class Terms:
     @property
     def pictures(self) -> bool:
         """Whether columns are alike, and to be classified: parts of one picture."""
-        return self.classifies and self.columns.alike and not self.embedded
+        alike = isinstance(self.columns, Columns) and self.columns.ranges.alike
+        return self.classifies and alike
 
     @property
     def has_landmarks(self) -> bool:

@@ -88,10 +88,10 @@ def test_embeddings_are_keys_as_they_are():
 
 
 def test_which_columns_are_alike():
-    assert Columns(Ranges.of("bounds", (0, 16), 3)).alike
-    assert Columns(Ranges.of("bounds", ([0, 0], [1, 1]), 2)).alike
-    assert not Columns(Ranges.of("bounds", ([0, 0], [1, 2]), 2)).alike
-    assert not Columns(Ranges.of("bounds", ([0, -1], 2), 2)).alike
+    assert Ranges.of("bounds", (0, 16), 3).alike
+    assert Ranges.of("bounds", ([0, 0], [1, 1]), 2).alike
+    assert not Ranges.of("bounds", ([0, 0], [1, 2]), 2).alike
+    assert not Ranges.of("bounds", ([0, -1], 2), 2).alike
 
 
 @pytest.mark.parametrize(
