@@ -1,10 +1,9 @@
 """Private estimators with the interface of scikit-learn. Needs the extra `sklearn`.
 
 Follow a row through the files: `classifier` or `regressor` (the front doors) → `estimator` (a fit
-and what is public about it) with `ranges`, `columns` (rows become keys), `targets` (labels and
-numbers become values) and `leaks` (what had to be taken from the data) → `readers` (which one, by
-a public rule) → `reading` (what a reader is), `averaging` (on the `sphere`) and `solving`.
-`pickles` keeps a release, `page` shows it.
+is one release, what is public about it, and what had to be taken from the data) with `columns`
+(rows become keys) and `targets` (labels and numbers become values), in public `ranges` → `readers`
+(attention, least squares, softmax regression: which one, by a public rule).
 """
 
 from discreet.sklearn.classifier import PrivateClassifier

@@ -8,12 +8,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from discreet._typing import Array, Floats
 from discreet.features.base import QueryMap
+from discreet.ledger import Account, Ledger
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
-from discreet.sklearn import kinds, readers
-from discreet.sklearn.columns import ROOT_FOR_CLASSES, ROOT_FOR_PICTURES, Columns
-from discreet.sklearn.estimator import PrivateEstimator
-from discreet.sklearn.leaks import Leak
+from discreet.sklearn import readers
+from discreet.sklearn.columns import ROOT_FOR_CLASSES, ROOT_FOR_PICTURES, Columns, check_labels
+from discreet.sklearn.estimator import Leak, PrivateEstimator
 from discreet.sklearn.ranges import Ranges
 from discreet.sklearn.targets import Labels, Targets
 
@@ -24,9 +24,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     `fit` makes one release: when one row (or record, with `groups`) is added or removed, or
     replaced, whatever is seen of the fitted estimator, its pickle and any number of predictions
     changes as little as `guarantee_` says. Each fit is a new release. Cross-validation and searches
-    fit many times, and what they spend adds up (`discreet.combine([one.release_, ...])`); so do
-    scores on private rows, which are not protected at all. Steps before this one in a pipeline must
-    not learn from private rows: a scaler gives away their means.
+    fit many times, and what they spend adds up (`discreet.combine([one.release_, ...])`; a ledger
+    counts every one of them); so do scores on private rows, which are not protected at all. Steps
+    before this one in a pipeline must not learn from private rows: a scaler gives away their means.
 
     Give what is public: `bounds` or `norm`, `classes`, `rows_hint`. What is missing is taken from
     the rows with a `PrivacyLeakWarning` that says what that gives away; `leaks_` has the names.
@@ -52,6 +52,11 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         group_rows: with `groups`, the influence of a record, in rows.
         entropy: where the noise comes from; None for the operating system. Clones share it, and
             pickles leave it out.
+        ledger: where each fit is counted before its noise is drawn, if anywhere: a
+            `discreet.ledger.Ledger`. Clones and pickles count there, too: they have its path.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        account: all three in one, in their place: `Ledger(path).account(dataset, analyst)`.
 
     Attributes:
         release_: a `discreet.SoftmaxRegression` or a `discreet.LeastSquares`.
@@ -67,7 +72,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 
     classes_: Array
 
-    _readers = readers.READERS
+    _classifies = True
 
     def __init__(
         self,
@@ -84,6 +89,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         public_rows: Array = None,
         group_rows: float = 1.0,
         entropy: Entropy | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        account: Account | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -97,9 +106,13 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         self.public_rows = public_rows
         self.group_rows = group_rows
         self.entropy = entropy
+        self.ledger = ledger
+        self.dataset = dataset
+        self.analyst = analyst
+        self.account = account
 
     def _checked_targets(self, y: Array) -> Array:
-        return kinds.check_labels(y)
+        return check_labels(y)
 
     def _targets_of(self, y: Array, leaks: list[Leak]) -> Labels:
         if self.classes is not None:
@@ -110,7 +123,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 
     def _in_ranges(self, ranges: Ranges) -> Columns:
         """Return columns in their ranges; of pictures that landmarks know, the directions."""
-        landmarks = self.public_rows is not None and self.features == readers.AUTO
+        landmarks = self.public_rows is not None and readers.is_auto(self.features)
         root = ROOT_FOR_PICTURES if ranges.alike else ROOT_FOR_CLASSES
         return Columns(ranges, root=root, directions=landmarks and ranges.alike)
 
@@ -119,33 +132,52 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 
     def _scores(self, X: Array) -> Floats:
         """Return the reader's scores without their mean over classes, shape (m, C)."""
-        queries = self._queries(X)
-        scores = self._reading.scores(self.release_, queries)
+        queries = self.keys(X)
+        scores = self._fitted_reader.scores(self.release_, queries)
         return np.asarray(scores - scores.mean(axis=1, keepdims=True))
 
     def decision_function(self, X: Array) -> Floats:
-        """Return scores, shape (m, C); for two classes those of the second, shape (m,).
+        """Return how much speaks for each class.
 
         With rounds: logits. With least squares: about the probability of a class, less 1/C. With
-        averages: by how much
-        the class weighs more near the row than it does everywhere, in public units, so that
-        frequent classes do not win by frequency. For two classes, the difference of the two.
+        averages: by how much the class weighs more near the row than it does everywhere, in public
+        units, so that frequent classes do not win by frequency.
+
+        Args:
+            X: shape (m, d).
+
+        Returns:
+            Scores, shape (m, C); for two classes that of the second less that of the first, shape
+            (m,).
         """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Array) -> Floats:
-        """Return probabilities, shape (m, C): rows sum to one.
+        """Return the probability of each class.
 
         With rounds: the softmax of the scores. With the other readers: max(score + 1/C, 0), divided
         by the sum over classes, a public function of the scores that never reverses their order.
         That is close to probabilities with least squares; with averages only the order means
         something.
+
+        Args:
+            X: shape (m, d).
+
+        Returns:
+            Probabilities, shape (m, C): rows sum to one.
         """
-        queries = self._queries(X)
-        return self._reading.probabilities(self.release_, queries)
+        queries = self.keys(X)
+        return self._fitted_reader.probabilities(self.release_, queries)
 
     def predict(self, X: Array) -> Array:
-        """Return the class with the largest score for each row, shape (m,)."""
+        """Return the class with the largest score for each row.
+
+        Args:
+            X: shape (m, d).
+
+        Returns:
+            Classes, shape (m,).
+        """
         best = np.argmax(self._scores(X), axis=1)
         return self.classes_[best]

@@ -1,7 +1,15 @@
-"""What a private classifier and a private regressor have in common: a fit is one release."""
+"""What a private classifier and a private regressor have in common: a fit is one release.
+
+What a caller leaves out is taken from the rows, with a warning (`Leak`). A pickle holds the release
+as its file does, and nothing that the file does not.
+"""
 
 import abc
 import re
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,16 +20,20 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from discreet import _validate
 from discreet._card import TAKEN, Card
 from discreet._typing import Array, Floats
+from discreet._warn import warn
 from discreet.accounting import Receipt
-from discreet.errors import InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput, NotPrivateWarning, PrivacyLeakWarning
 from discreet.features.base import QueryMap
+from discreet.ledger import Account, Ledger
+from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
-from discreet.sklearn import kinds, page, pickles, readers
-from discreet.sklearn.columns import Columns, Embeddings
-from discreet.sklearn.leaks import Leak, one_digit, warn_of
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.registry import READABLE, Readable, from_bytes, to_bytes
+from discreet.sklearn import readers
+from discreet.sklearn.columns import Columns, Embeddings, check_rows, missing
 from discreet.sklearn.ranges import Ranges
-from discreet.sklearn.reading import Reader, Release, Rows, Terms
+from discreet.sklearn.readers import Reader, Rows, Terms
 from discreet.sklearn.targets import Labels, Targets
 
 # Rows stay in single precision if they are in it: a million of them are large.
@@ -36,6 +48,41 @@ _NO_WEIGHTS = (
     "there twenty times is protected twenty times less, unless groups= says whose rows they are, "
     "and then all of them together count as group_rows."
 )
+
+# Parameters that pickles of earlier versions do not have.
+_SINCE_PICKLED = dict.fromkeys(("ledger", "dataset", "analyst", "account"))
+
+# Colours are the page's own, so that it is as legible at night.
+_TABLE = "border-collapse: collapse; margin: 0.5em 0; font-size: 0.9em"
+_CELL = "text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0"
+_WARNINGS = (NOT_PRIVATE, TAKEN)
+_LOUD = "font-weight: bold; border-left: 4px solid #d55e00; padding-left: 0.5em"
+
+
+class Leak(Enum):
+    """An argument that is missing: what is taken instead, and what to do about it."""
+
+    BOUNDS = (
+        "bounds",
+        "the smallest and the largest number of each column, which are numbers of single rows",
+        "bounds=(low, high), or norm= for embeddings",
+    )
+    CLASSES = ("classes", "the list of labels that occur, even once", "classes=[...]")
+    TARGET_BOUNDS = (
+        "target_bounds",
+        "the smallest and the largest target, which are those of single rows",
+        "target_bounds=(low, high)",
+    )
+    ROWS_HINT = (
+        "rows_hint",
+        "the number of rows, rounded to one digit",
+        "rows_hint=, a public figure",
+    )
+
+    def __init__(self, argument: str, taken: str, remedy: str) -> None:
+        self.argument = argument
+        self.taken = taken
+        self.remedy = remedy
 
 
 class PrivateEstimator(BaseEstimator, abc.ABC):
@@ -55,22 +102,34 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     public_rows: Array
     group_rows: float
     entropy: Entropy | None
+    ledger: Ledger | None
+    dataset: str | None
+    analyst: str | None
+    account: Account | None
 
-    release_: Release
+    release_: Readable
     reader_: str
     leaks_: tuple[str, ...]
     n_features_in_: int
     _columns: Columns | Embeddings
 
-    # Those that there are for such targets.
-    _readers: ClassVar[tuple[Reader, ...]]
+    # Whether targets are classes.
+    _classifies: ClassVar[bool]
 
     # How scikit-learn is to check targets.
     _target_checks: ClassVar[dict[str, bool]] = {}
 
     @abc.abstractmethod
+    def _checked_targets(self, y: Array) -> Array:
+        """Return targets as an array, if all of them are of a kind that can be taken."""
+
+    @abc.abstractmethod
     def _targets_of(self, y: Array, leaks: list[Leak]) -> Labels | Targets:
         """Return how targets become values; what has to be taken from them is added to `leaks`."""
+
+    @abc.abstractmethod
+    def _in_ranges(self, ranges: Ranges) -> Columns:
+        """Return columns in their ranges, as this kind of estimator takes them."""
 
     @abc.abstractmethod
     def _keep(self, targets: Labels | Targets) -> None:
@@ -80,7 +139,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         """Release the rows, once, under (epsilon, delta)-differential privacy.
 
         A new release, whatever was fitted before: what several fits of the same people's rows spend
-        adds up (`discreet.combine([first.release_, second.release_])`).
+        adds up (`discreet.combine([first.release_, second.release_])`). With a ledger, each fit is
+        counted once, before its noise is drawn; so is each fit of a clone, in cross-validation and
+        searches.
 
         Args:
             X: numbers, shape (n, d), without NaN; an array or a frame of pandas or polars. Numbers
@@ -91,8 +152,16 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             **unsupported: `sample_weight` is refused, unless None: a weight would change how much
                 one row can move the release.
 
+        Returns:
+            The estimator itself.
+
         Warns once with `PrivacyLeakWarning` if something that should be public is not given, and
         has to be taken from the rows.
+
+        Raises:
+            InvalidInput: for rows, targets or parameters that cannot be taken.
+            BudgetExceeded: if the ledger's limit leaves no room. Nothing is drawn then, and the
+                estimator stays as it was.
         """
         _refuse(unsupported)
         before = dict(vars(self))
@@ -105,27 +174,36 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             raise
 
     def _fit(self, X: Array, y: Array, groups: Array) -> Self:
-        readers.check(self.reader, self.features, self._readers)
+        reader = readers.chosen(self.reader, self.features, classifies=self._classifies)
+        account = account_of(self.ledger, self.dataset, self.analyst, self.account)
         rows, given = self._checked(X, y)
         leaks: list[Leak] = []
         columns = self._columns_of(rows, leaks)
         targets = self._targets_of(given, leaks)
-        terms, reader = self._terms(columns, targets, len(rows), groups, leaks)
-        warn_of(leaks)
-        private = Rows(columns.keys(rows), given, targets, groups)
-        release = reader.release(private, terms, self.entropy)
+        terms = Terms(
+            public_rows=self._public_keys(columns),
+            privacy=Privacy(self.epsilon, self.delta, Neighbours.parse(self.neighbours)),
+            group_rows=_validate.real("group_rows", self.group_rows, above=0),
+            columns=columns,
+            width=self.n_features_in_,
+            targets=targets,
+            features=self.features,
+            rows_hint=self.rows_hint,
+            account=account,
+        )
+        hint = self._hint(reader, terms, rows=len(rows), records=groups is not None, leaks=leaks)
+        names = tuple(leak.argument for leak in leaks)
+        terms = reader.resolve(replace(terms, rows_hint=hint, leaks=names))
+        _warn_of(leaks)
+        release = reader.release(Rows(columns.keys(rows), given, groups), terms, self.entropy)
         self._columns, self.release_, self.reader_ = columns, release, reader.name
-        self.leaks_ = terms.leaks
+        self.leaks_ = names
         self._keep(targets)
         return self
 
-    @abc.abstractmethod
-    def _checked_targets(self, y: Array) -> Array:
-        """Return targets as an array, if all of them are of a kind that can be taken."""
-
     def _checked(self, X: Array, y: Array) -> tuple[Floats, Array]:
         """Return rows and targets as arrays. Messages may name shapes and columns, no numbers."""
-        rows, targets = kinds.check_rows(X), None if y is None else self._checked_targets(y)
+        rows, targets = check_rows(X), None if y is None else self._checked_targets(y)
         if targets is not None and len(targets) != len(rows):
             raise InvalidInput("Expected as many targets as there are rows of X.")
         checks = {"dtype": _PRECISIONS, **self._target_checks}
@@ -141,7 +219,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         except ValueError as error:
             said, *_ = str(error).splitlines()  # then, of NaN, it advises an imputer: that learns
             if said == "Input X contains NaN.":
-                said = f"{said[:-1]} in {kinds.missing(X)}. {_FILL}"
+                said = f"{said[:-1]} in {missing(X)}. {_FILL}"
             elif said == "Input y contains NaN.":
                 said = f"{said} {_LEAVE_OUT}"
             # How many rows there are is nobody's business.
@@ -157,54 +235,6 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         leaks.append(Leak.BOUNDS)
         return self._in_ranges(Ranges.seen(rows))
 
-    def _in_ranges(self, ranges: Ranges) -> Columns:
-        """Return columns in their ranges, as this kind of estimator takes them."""
-        return Columns(ranges)
-
-    def _terms(
-        self,
-        columns: Columns | Embeddings,
-        targets: Labels | Targets,
-        count: int,
-        groups: Array,
-        leaks: list[Leak],
-    ) -> tuple[Terms, Reader]:
-        """Return the public terms and the reader."""
-        public = self._public_keys(columns)
-        neighbours = Neighbours.parse(self.neighbours)
-        situation = readers.Situation(
-            reader=self.reader,
-            features=self.features,
-            columns=columns,
-            width=self.n_features_in_,
-            classes=targets.count if isinstance(targets, Labels) else None,
-            privacy=Privacy(self.epsilon, self.delta, neighbours),
-            group_rows=_validate.real("group_rows", self.group_rows, above=0),
-            has_public_rows=public is not None,
-        )
-        hint = self.rows_hint
-        if hint is None and neighbours is Neighbours.REPLACE:
-            hint = count if groups is None else None
-        if hint is None and situation.needs_rows:
-            hint = one_digit(count)
-            leaks.append(Leak.ROWS_HINT)
-        recipe = situation.choose(hint)
-        terms = Terms(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighbours=self.neighbours,
-            key_norm=columns.norm,
-            value_norm=targets.norm,
-            rows_hint=hint,
-            public_rows=public,
-            features=recipe.features,
-            ridge=recipe.ridge,
-            group_rows=self.group_rows,
-            classes=situation.classes,
-            leaks=tuple(leak.argument for leak in leaks),
-        )
-        return terms, recipe.reader
-
     def _public_keys(self, columns: Columns | Embeddings) -> Array:
         """Return public rows, in units of X, as keys; None if there are none."""
         if self.public_rows is None:
@@ -217,23 +247,41 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             _validate.reject("public_rows", rows.shape, f"as wide as X is, {self.n_features_in_}")
         return columns.keys(rows)
 
+    def _hint(
+        self, reader: Reader, terms: Terms, *, rows: int, records: bool, leaks: list[Leak]
+    ) -> int | None:
+        """Return a public number of rows; one that is taken from them is added to `leaks`.
+
+        Under "replace" the number of rows is public, unless records are what is protected.
+        """
+        if self.rows_hint is not None:
+            return self.rows_hint
+        if terms.privacy.neighbours is Neighbours.REPLACE and not records:
+            return rows
+        if not reader.needs_rows(terms):
+            return None
+        leaks.append(Leak.ROWS_HINT)
+        return one_digit(rows)
+
     def keys(self, X: Array) -> Array:
-        """Return rows as keys, shape (m, d): what `release_` takes, and what a file of it takes.
+        """Return rows as keys: what `release_` takes, and what a file of it takes.
 
         A release knows nothing of columns and their ranges. (A regressor's averages have keys with
         one number more; predict with the estimator there.)
+
+        Args:
+            X: shape (m, d), as for `fit`.
+
+        Returns:
+            Keys, shape (m, d).
         """
-        return self._queries(X)
+        check_is_fitted(self)
+        rows = self._validated(check_rows(X), reset=False, dtype=_PRECISIONS)
+        return self._columns.keys(rows).astype(rows.dtype, copy=False)
 
     @property
-    def _reading(self) -> Reader:
+    def _fitted_reader(self) -> Reader:
         return readers.named(self.reader_)
-
-    def _queries(self, X: Array) -> Array:
-        """Return what is asked about, as keys (m, d)."""
-        check_is_fitted(self)
-        rows = self._validated(kinds.check_rows(X), reset=False, dtype=_PRECISIONS)
-        return self._columns.keys(rows).astype(rows.dtype, copy=False)
 
     @property
     def card_(self) -> Card:
@@ -273,19 +321,18 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         """Return parameters and the release, as in its file; never rows, nor a source of noise."""
         state = {**super().__getstate__(), "entropy": None}
         if "release_" in state:
-            state["release_"] = pickles.packed(state["release_"])
+            state["release_"] = to_bytes(state["release_"])
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        state = {**_SINCE_PICKLED, **state}
         if "release_" in state:
-            release = pickles.unpacked(state["release_"], leaks=state.get("leaks_", ()))
-            state = {**state, "release_": release}
+            state["release_"] = unpacked(state["release_"], leaks=state.get("leaks_", ()))
         super().__setstate__(state)
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's picture, and the facts that matter."""
-        facts = self._facts()
-        return f"{estimator_html_repr(self)}{page.table(facts, loud=(NOT_PRIVATE, TAKEN))}"
+        return f"{estimator_html_repr(self)}{_table(self._facts())}"
 
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
@@ -301,15 +348,17 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
                 ("released", "nothing so far; each fit spends (ε, δ)"),
             ]
         promised = self.guarantee_
-        facts = [(title, text) for title, text in self.card_.sentences if title == NOT_PRIVATE]
-        facts += [(title, text) for title, text in self.card_.sentences if title == TAKEN]
         return [
-            *facts,
+            *self._sentences(NOT_PRIVATE),
+            *self._sentences(TAKEN),
             ("reader", self.reader_),
             ("ε, δ", f"{rounded_up(promised.epsilon)}, {rounded_up(promised.delta)}"),
             ("unit", f"{promised.unit} ({promised.neighbours} neighbours)"),
-            *((title, text) for title, text in self.card_.sentences if title == "protects"),
+            *self._sentences("protects"),
         ]
+
+    def _sentences(self, title: str) -> list[tuple[str, str]]:
+        return [sentence for sentence in self.card_.sentences if sentence[0] == title]
 
 
 def _refuse(unsupported: dict[str, object]) -> None:
@@ -320,3 +369,62 @@ def _refuse(unsupported: dict[str, object]) -> None:
     unknown = sorted(set(unsupported) - {"sample_weight"})
     if unknown:
         raise TypeError(f"fit() got an unexpected keyword argument {unknown[0]!r}")
+
+
+def _warn_of(leaks: list[Leak]) -> None:
+    """Warn once of all that was taken from the data, if anything was."""
+    if not leaks:
+        return
+    said = "; ".join(f"{leak.taken} (give {leak.remedy})" for leak in leaks)
+    warn(
+        f"Taken from the private data, and not covered by the guarantee: {said}. They become "
+        "part of the model. Choose them without looking at the data.",
+        PrivacyLeakWarning,
+    )
+
+
+def one_digit(rows: int) -> int:
+    """Return a number of rows, rounded to one significant digit; at least 1."""
+    power = int(10 ** (len(str(rows)) - 1))
+    return max((rows + power // 2) // power * power, 1)
+
+
+def unpacked(data: bytes, *, leaks: tuple[str, ...] = ()) -> Readable:
+    """Return the release in a file; warns if it was made with a test source of noise.
+
+    Args:
+        data: the file.
+        leaks: what was taken from the rows, as the estimator knows it.
+    """
+    release = from_bytes(data)
+    if not isinstance(release, READABLE):
+        raise CorruptRelease("Expected the release of an estimator, got a structure.")
+    if not release.private:
+        warn(
+            f"This estimator is {NOT_PRIVATE}: its noise came from {release.receipt.source}.",
+            NotPrivateWarning,
+        )
+    return release if set(leaks) <= set(release.receipt.leaks) else _with_leaks(release, leaks)
+
+
+def _with_leaks(release: Readable, leaks: tuple[str, ...]) -> Readable:
+    """Return a release that says what was taken: in pickles of before, the estimator did alone."""
+    if isinstance(release, Memories):
+        raise CorruptRelease("Expected the release of an estimator, got a model's context.")
+    released = release.released
+    both = tuple(dict.fromkeys([*released.receipt.leaks, *leaks]))
+    receipt = replace(released.receipt, leaks=both)
+    guarantee = replace(released.guarantee, scope=receipt.covering(receipt.scope))
+    reader: type[Any] = type(release)
+    stated: Readable = reader(replace(released, receipt=receipt, guarantee=guarantee))
+    return stated
+
+
+def _table(facts: Sequence[tuple[str, str]]) -> str:
+    """Return facts, one a line, as HTML; what protects nobody stands out."""
+    lines = "".join(
+        f'<tr><th scope="row" style="{_CELL}{"; " + _LOUD if title in _WARNINGS else ""}">'
+        f'{escape(title)}</th><td style="{_CELL}">{escape(text)}</td></tr>'
+        for title, text in facts
+    )
+    return f'<table class="discreet-card" style="{_TABLE}"><tbody>{lines}</tbody></table>'

@@ -7,14 +7,14 @@ from sklearn.utils import Tags
 
 from discreet._typing import Array, Floats
 from discreet.features.base import QueryMap
+from discreet.ledger import Account, Ledger
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
-from discreet.sklearn import kinds, readers
-from discreet.sklearn.columns import ROOT_FOR_NUMBERS, Columns
-from discreet.sklearn.estimator import PrivateEstimator
-from discreet.sklearn.leaks import Leak
+from discreet.sklearn import readers
+from discreet.sklearn.columns import ROOT_FOR_NUMBERS, Columns, check_numbers
+from discreet.sklearn.estimator import Leak, PrivateEstimator
 from discreet.sklearn.ranges import Ranges
-from discreet.sklearn.reading import NumberReader
+from discreet.sklearn.readers import NumberReader
 from discreet.sklearn.targets import Labels, Targets
 
 
@@ -43,12 +43,17 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         public_rows: rows like X, in the same units, that anybody may see.
         group_rows: with `groups`, the influence of a record, in rows.
         entropy: where the noise comes from; None for the operating system.
+        ledger: where each fit is counted before its noise is drawn, if anywhere: a
+            `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        account: all three in one, in their place: `Ledger(path).account(dataset, analyst)`.
     """
 
     _target_checks: ClassVar[dict[str, bool]] = {"multi_output": True, "y_numeric": True}
     _targets: Targets
 
-    _readers = readers.NUMBER_READERS
+    _classifies = False
 
     def __init__(
         self,
@@ -65,6 +70,10 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         public_rows: Array = None,
         group_rows: float = 1.0,
         entropy: Entropy | None = None,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        account: Account | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -78,9 +87,13 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         self.public_rows = public_rows
         self.group_rows = group_rows
         self.entropy = entropy
+        self.ledger = ledger
+        self.dataset = dataset
+        self.analyst = analyst
+        self.account = account
 
     def _checked_targets(self, y: Array) -> Array:
-        return kinds.check_numbers(y)
+        return check_numbers(y)
 
     def _targets_of(self, y: Array, leaks: list[Leak]) -> Targets:
         single = y.ndim == 1
@@ -106,16 +119,19 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         X: Array,
         return_std: bool = False,  # noqa: FBT001, FBT002 (scikit-learn's own signature)
     ) -> Floats | tuple[Floats, Floats]:
-        """Return predicted targets, within `target_bounds`, shape (m,) or (m, k) as y was.
+        """Return predicted targets, within `target_bounds`.
 
         Args:
             X: shape (m, d).
             return_std: whether to return, too, how far the noise has moved each prediction: one
                 standard error, in units of targets, before clipping. How far the truth scatters,
                 and what the reader cannot express, is not in it.
+
+        Returns:
+            Targets, shape (m,) or (m, k) as y was; with `return_std`, their errors, too.
         """
-        queries = self._queries(X)
-        reading = cast("NumberReader", self._reading)
+        queries = self.keys(X)
+        reading = cast("NumberReader", self._fitted_reader)
         predicted = self._targets.numbers(reading.numbers(self.release_, queries))
         if not return_std:
             return predicted

@@ -9,7 +9,6 @@ pytest.importorskip("sklearn")
 
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.ranges import Ranges
-from discreet.sklearn.sphere import on_sphere
 
 LOW, HIGH = np.array([0.0, -3.0, 10.0, 0.0, 5.0]), np.array([100.0, 3.0, 20.0, 1e-3, 5.0])
 COLUMNS = Columns(Ranges(LOW, HIGH))  # the last has one number only, as data may have
@@ -89,10 +88,10 @@ def test_embeddings_are_keys_as_they_are():
 
 
 def test_which_columns_are_alike():
-    assert Columns(Ranges.of("bounds", (0, 16), 3)).alike
-    assert Columns(Ranges.of("bounds", ([0, 0], [1, 1]), 2)).alike
-    assert not Columns(Ranges.of("bounds", ([0, 0], [1, 2]), 2)).alike
-    assert not Columns(Ranges.of("bounds", ([0, -1], 2), 2)).alike
+    assert Ranges.of("bounds", (0, 16), 3).alike
+    assert Ranges.of("bounds", ([0, 0], [1, 1]), 2).alike
+    assert not Ranges.of("bounds", ([0, 0], [1, 2]), 2).alike
+    assert not Ranges.of("bounds", ([0, -1], 2), 2).alike
 
 
 @pytest.mark.parametrize(
@@ -123,22 +122,6 @@ def test_ranges_and_back():
     wanted = np.clip(table, [-5, -5], [5, 10])
     np.testing.assert_allclose(ranges.numbers(ranges.fractions(table)), wanted, atol=1e-14)
     np.testing.assert_array_equal(ranges.numbers(np.array([[-1.0, 2.0]])), [[-5, 10]])
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_keys_on_the_sphere_are_all_as_long_and_each_the_same_wherever_it_stands(dtype):
-    keys = (2.5 * COLUMNS.keys(rows(500))).astype(dtype)
-    lifted = on_sphere(keys, 2.5)
-    assert lifted.dtype == dtype
-    np.testing.assert_array_equal(on_sphere(keys.astype(np.float64), 2.5), lifted)
-    np.testing.assert_array_equal(lifted[:, :-1], keys)
-    np.testing.assert_allclose(np.linalg.norm(lifted, axis=1), 2.5, rtol=1e-6)
-    for other in (np.asfortranarray(keys), keys[::-1][::-1]):
-        np.testing.assert_array_equal(on_sphere(other, 2.5), lifted)
-    np.testing.assert_array_equal(on_sphere(keys[3:4], 2.5), lifted[3:4])
-    wide = np.random.default_rng(0).uniform(-0.1, 0.1, (300, 77)).astype(dtype)
-    np.testing.assert_array_equal(on_sphere(np.asfortranarray(wide), 1.0), on_sphere(wide, 1.0))
-    np.testing.assert_array_equal(on_sphere(10 * keys, 0.1)[:, -1], 0)
 
 
 @pytest.mark.parametrize("pair", [[(0, 60), (40, 120)], ((0, 60), (40, 120)), ([0, 60], [40, 120])])

@@ -21,7 +21,9 @@ from sklearn.preprocessing import FunctionTransformer
 import discreet
 from discreet import CorruptRelease, InvalidInput, NotPrivateWarning
 from discreet.noise import SystemEntropy
-from discreet.sklearn import PrivateClassifier, PrivateRegressor, pickles
+from discreet.readers.registry import to_bytes
+from discreet.sklearn import PrivateClassifier, PrivateRegressor
+from discreet.sklearn.estimator import unpacked
 from discreet.testing import Seeded, Silent
 
 GENERATOR = np.random.default_rng(0)
@@ -95,7 +97,7 @@ def test_each_fit_is_a_new_release_and_receipts_add_up(case):
 def test_a_structure_of_the_paper_is_no_release_of_an_estimator():
     tree = discreet.paper.DPTree([1.0, 2.0], sensitivity=1.0, upper=1.0, epsilon=1.0, delta=1e-6)
     with pytest.raises(CorruptRelease, match="structure"):
-        pickles.unpacked(pickles.packed(tree))
+        unpacked(to_bytes(tree))
 
 
 def test_pickles_hold_the_release_and_no_rows(case):

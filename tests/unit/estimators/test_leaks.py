@@ -10,7 +10,7 @@ from discreet import PrivacyLeakWarning
 pytest.importorskip("sklearn")
 
 from discreet.sklearn import PrivateClassifier, PrivateRegressor
-from discreet.sklearn.leaks import one_digit
+from discreet.sklearn.estimator import one_digit
 
 X = np.random.default_rng(0).uniform(0, 9, (230, 3))
 LABELS = X[:, 0].astype(int) // 3

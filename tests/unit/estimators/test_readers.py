@@ -13,49 +13,59 @@ from discreet.features.fourier import Waves
 from discreet.features.linear import Linear, Rays
 from discreet.privacy import Neighbours, Privacy
 from discreet.sklearn import readers
-from discreet.sklearn.averaging import Average, _excess
 from discreet.sklearn.columns import Columns, Embeddings
 from discreet.sklearn.ranges import Ranges
-from discreet.sklearn.solving import Solve
+from discreet.sklearn.readers import Attention, LeastSquares, Terms, _excess, on_sphere
+from discreet.sklearn.targets import Labels, Targets
 from discreet.testing import Silent
 
 QUANTITIES = Columns(Ranges.of("bounds", ([0, 0, 0], [1, 2, 3]), 3))
 PICTURES = Columns(Ranges.of("bounds", (0, 16), 64))
 EMBEDDINGS = Embeddings(2.0)
 WIDTHS = {id(QUANTITIES): 3, id(PICTURES): 64, id(EMBEDDINGS): 384}
+PUBLIC = np.zeros((9, 2))
+NUMBERS = Targets(Ranges.of("target_bounds", (0, 1), 1), single=True)
 
 
-def situation(**change):
+def terms(rows=None, *, classes=10, **change):
     given = {
-        "reader": "auto",
         "features": "auto",
         "columns": PICTURES,
-        "classes": 10,
+        "targets": Labels.of(range(classes), distinct=True) if classes else NUMBERS,
         "privacy": Privacy(1.0, 1e-5, Neighbours.ADD_REMOVE),
         "group_rows": 1.0,
-        "has_public_rows": False,
+        "public_rows": None,
+        "rows_hint": rows,
     } | change
-    return readers.Situation(**{"width": WIDTHS[id(given["columns"])], **given})
+    return Terms(**{"width": WIDTHS[id(given["columns"])], **given})
+
+
+def reader_of(stated, name="auto"):
+    return readers.chosen(name, stated.features, classifies=stated.classifies)
+
+
+def features(rows, *, reader="auto", **change):
+    stated = terms(rows, **change)
+    return reader_of(stated, reader).resolve(stated).features
 
 
 @pytest.mark.parametrize(
-    ("rows", "change", "name"),
+    ("change", "name"),
     [
-        (1_450, {}, "rounds"),
-        (None, {}, "rounds"),
-        (100, {"columns": QUANTITIES}, "rounds"),
-        (100, {"columns": EMBEDDINGS}, "rounds"),
-        (100, {"features": "waves"}, "rounds"),
-        (100, {"has_public_rows": True}, "rounds"),
-        (100, {"classes": 2}, "rounds"),
-        (100, {"classes": None}, "least_squares"),
-        (100, {"classes": None, "columns": EMBEDDINGS}, "least_squares"),
+        ({}, "rounds"),
+        ({"columns": QUANTITIES}, "rounds"),
+        ({"columns": EMBEDDINGS}, "rounds"),
+        ({"features": "waves"}, "rounds"),
+        ({"public_rows": PUBLIC}, "rounds"),
+        ({"classes": 2}, "rounds"),
+        ({"classes": None}, "least_squares"),
+        ({"classes": None, "columns": EMBEDDINGS}, "least_squares"),
     ],
 )
-def test_the_rule(rows, change, name):
-    assert situation(**change).choose(rows).reader.name == name
+def test_the_rule(change, name):
+    assert reader_of(terms(**change)).name == name
     for named in ("average", "least_squares"):
-        assert situation(**{**change, "reader": named}).choose(rows).reader.name == named
+        assert reader_of(terms(**{**change, "features": "auto"}), named).name == named
 
 
 @pytest.mark.parametrize(
@@ -73,7 +83,9 @@ def test_the_rule(rows, change, name):
     ],
 )
 def test_a_number_of_rows_is_asked_for_only_where_it_is_used(change, needed):
-    assert situation(**change).needs_rows is needed
+    name = change.pop("reader", "auto")
+    stated = terms(**change)
+    assert reader_of(stated, name).needs_rows(stated) is needed
 
 
 @pytest.mark.parametrize(
@@ -91,11 +103,11 @@ def test_a_number_of_rows_is_asked_for_only_where_it_is_used(change, needed):
 )
 def test_features_of_least_squares_follow_the_columns(rows, change, kind):
     change = {"reader": "least_squares", **change}
-    features = situation(**change).choose(rows).features
-    assert type(features) is kind
-    assert features.key_norm == situation(**change).columns.norm
+    found = features(rows, **change)
+    assert type(found) is kind
+    assert found.key_norm == change.get("columns", PICTURES).norm
     own = Linear(2)
-    assert situation(**change, features=own).choose(rows).features is own
+    assert features(rows, **change, features=own) is own
 
 
 @pytest.mark.parametrize(
@@ -109,46 +121,44 @@ def test_features_of_least_squares_follow_the_columns(rows, change, kind):
     ],
 )
 def test_features_of_rounds_follow_the_columns(rows, change, kind):
-    features = situation(**change).choose(rows).features
-    assert type(features) is kind
-    assert features.key_norm == situation(**change).columns.norm
+    found = features(rows, **change)
+    assert type(found) is kind
+    assert found.key_norm == change.get("columns", PICTURES).norm
     own = Linear(2)
-    assert situation(**change, features=own).choose(rows).features is own
+    assert features(rows, **change, features=own) is own
 
 
 def test_of_embeddings_the_classifier_itself_knows_what_to_make():
     for width in (8, 384):
-        assert situation(columns=EMBEDDINGS, width=width).choose(5_000).features == "auto"
+        assert features(5_000, columns=EMBEDDINGS, width=width) == "auto"
 
 
 def test_features_that_public_rows_make():
     for columns in (PICTURES, EMBEDDINGS):
-        chosen = situation(columns=columns, has_public_rows=True).choose(5_000)
-        assert chosen.features == "near_landmarks"
+        assert features(5_000, columns=columns, public_rows=PUBLIC) == "near_landmarks"
     # Quantities stay what they are: to least squares public rows tell their second moments.
     solved = {"reader": "least_squares"}
-    chosen = situation(columns=QUANTITIES, has_public_rows=True, **solved).choose(3_000)
-    assert type(chosen.features) is Rays
-    assert situation(columns=EMBEDDINGS, width=8, **solved).choose(5_000).features == "waves"
+    assert type(features(3_000, columns=QUANTITIES, public_rows=PUBLIC, **solved)) is Rays
+    assert features(5_000, columns=EMBEDDINGS, width=8, **solved) == "waves"
 
 
 def test_more_rows_have_more_waves_and_classes_are_shrunk_less():
-    counts = [situation().choose(rows).features.frequencies for rows in (3_000, 20_000, 200_000)]
+    counts = [features(rows).frequencies for rows in (3_000, 20_000, 200_000)]
     assert counts == [256, 512, 1024]
-    assert situation().choose(9_000).ridge < situation(classes=None).choose(9_000).ridge
+    ridge = LeastSquares().ridge
+    assert ridge(terms()) < ridge(terms(classes=None)) == ridge(terms(columns=EMBEDDINGS))
 
 
 def test_what_there_is_not_is_refused():
-    every, of_numbers = readers.READERS, readers.NUMBER_READERS
     with pytest.raises(InvalidInput, match=r"reader='rank'.*rounds.*average.*least_squares"):
-        readers.check("rank", "auto", every)
+        readers.chosen("rank", "auto", classifies=True)
     with pytest.raises(InvalidInput, match=r"reader='rounds'.*average.*least_squares"):
-        readers.check("rounds", "auto", of_numbers)
+        readers.chosen("rounds", "auto", classifies=False)
     with pytest.raises(InvalidInput, match=r"features='linear'.*'auto'"):
-        readers.check("average", "linear", every)
-    readers.check("rounds", "linear", every)
-    readers.check("least_squares", "linear", of_numbers)
-    readers.check("auto", Linear(2), every)
+        readers.chosen("average", "linear", classifies=True)
+    assert readers.chosen("rounds", "linear", classifies=True).name == "rounds"
+    assert readers.chosen("least_squares", "linear", classifies=False).name == "least_squares"
+    assert readers.chosen("auto", Linear(2), classifies=True).name == "rounds"
 
 
 def test_a_release_of_another_reader_is_refused():
@@ -156,9 +166,9 @@ def test_a_release_of_another_reader_is_refused():
         np.zeros((3, 2)), np.zeros((3, 1)), epsilon=1, delta=1e-5, scale=1.0, entropy=Silent()
     )
     with pytest.raises(TypeError, match="Memory"):
-        Solve().numbers(memory, np.zeros((1, 2)))
+        LeastSquares().numbers(memory, np.zeros((1, 2)))
     with pytest.raises(TypeError, match="str"):
-        Average().numbers("memory", np.zeros((1, 2)))
+        Attention().numbers("memory", np.zeros((1, 2)))
 
 
 def test_shares_that_are_noise_are_taken_for_equal():
@@ -169,3 +179,20 @@ def test_shares_that_are_noise_are_taken_for_equal():
     clear = np.array([0.6, -0.1, -0.1, -0.1, -0.1, -0.2])
     np.testing.assert_allclose(_excess(clear, np.full(6, 0.01)), clear, atol=0.01)
     np.testing.assert_allclose(_excess(clear + 5, np.zeros(6)), clear, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_keys_on_the_sphere_are_all_as_long_and_each_the_same_wherever_it_stands(dtype):
+    table = np.random.default_rng(1).uniform(-0.5, 3.5, (500, 3))
+    keys = (2.5 * QUANTITIES.keys(table)).astype(dtype)
+    lifted = on_sphere(keys, 2.5)
+    assert lifted.dtype == dtype
+    np.testing.assert_array_equal(on_sphere(keys.astype(np.float64), 2.5), lifted)
+    np.testing.assert_array_equal(lifted[:, :-1], keys)
+    np.testing.assert_allclose(np.linalg.norm(lifted, axis=1), 2.5, rtol=1e-6)
+    for other in (np.asfortranarray(keys), keys[::-1][::-1]):
+        np.testing.assert_array_equal(on_sphere(other, 2.5), lifted)
+    np.testing.assert_array_equal(on_sphere(keys[3:4], 2.5), lifted[3:4])
+    wide = np.random.default_rng(0).uniform(-0.1, 0.1, (300, 77)).astype(dtype)
+    np.testing.assert_array_equal(on_sphere(np.asfortranarray(wide), 1.0), on_sphere(wide, 1.0))
+    np.testing.assert_array_equal(on_sphere(10 * keys, 0.1)[:, -1], 0)
