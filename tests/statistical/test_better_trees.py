@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from discreet import paper
-from discreet.paper.consistent import ConsistentForest, even_depths
-from discreet.paper.design import Estimator, design, plain_accountant
+from discreet.paper.forest import ConsistentForest, even_depths
+from discreet.paper.design import design, plain_accountant
+from discreet.paper.options import Estimator
 from discreet.paper.distance import grown, mirror_sign
-from discreet.paper.node import Noise, node_noise
-from discreet.paper.structure import Accounting, Budget
+from discreet.paper.design import node_noise
+from discreet.paper.options import Noise
+from discreet.paper.options import Accounting, Budget
 from discreet.testing import Seeded
 
 BUDGET = Budget(1.0, 1e-6)

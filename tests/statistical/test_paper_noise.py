@@ -9,9 +9,10 @@ from discreet import paper
 from discreet.kernels import Taylor
 from discreet.paper import oracle
 from discreet.paper.distance import DistanceForest
-from discreet.paper.node import Noise, node_noise
-from discreet.paper.softmax_forest import SoftmaxForest, paper_budgets
-from discreet.paper.structure import Budget
+from discreet.paper.design import node_noise
+from discreet.paper.options import Noise
+from discreet.paper.softmax import SoftmaxForest, paper_budgets
+from discreet.paper.options import Budget
 from discreet.testing import Seeded
 
 BUILDS = 250

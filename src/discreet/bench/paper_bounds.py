@@ -29,7 +29,7 @@ def least_squares_range_variance(start: Integers, stop: Integers, depths: Sequen
 
     Level by level for all nodes: of the range's part A within a node and the node's total T, the
     variances and covariance add up over children, and then the node's own noisy number corrects
-    both by regression. Independent of how `discreet.paper.consistent` computes answers.
+    both by regression. Independent of how `discreet.paper.forest` computes answers.
     """
     leaf = np.arange(1 << depths[-1])
     variances = []

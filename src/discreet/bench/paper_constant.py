@@ -27,7 +27,7 @@ from discreet.bench.paper_pictures import (
 from discreet.bench.paper_task import rows_and_weights
 from discreet.bench.paper_words import claim, listed, number, paragraph, table, times
 from discreet.errors import DiscreetError
-from discreet.paper.node import Noise
+from discreet.paper.options import Noise
 from discreet.testing import Silent
 
 _SETTINGS = ((256, 2), (1024, 2), (4096, 2), (1024, 4))

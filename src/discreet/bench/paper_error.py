@@ -42,7 +42,7 @@ from discreet.bench.paper_task import QUERIES, Setting, task_of
 from discreet.bench.paper_words import claim, number, paragraph, power_of_two, table
 from discreet.bench.paper_words import setting as as_setting
 from discreet.paper.forest import all_depths, levels_for, node_count
-from discreet.paper.softmax_forest import MOMENTS
+from discreet.paper.softmax import MOMENTS
 from discreet.pictures.style import legend_below
 
 LOOKS = {

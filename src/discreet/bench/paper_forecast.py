@@ -18,7 +18,7 @@ from discreet.bench.paper_noise import Design
 from discreet.bench.paper_setup import normals, sigma
 from discreet.bench.paper_task import Setting, Task, task_of
 from discreet.kernels import Taylor
-from discreet.paper.structure import Budget
+from discreet.paper.options import Budget
 
 _DRAWS = 200
 # Of how many rows the exact sums are taken; more rows are more of the same.

@@ -26,7 +26,8 @@ from discreet.bench.paper_task import rows_and_weights
 from discreet.bench.paper_words import claim, number, paragraph, setting, table
 from discreet.bench.points import spread
 from discreet.noise import Entropy
-from discreet.paper.node import Noise, node_noise
+from discreet.paper.design import node_noise
+from discreet.paper.options import Noise
 from discreet.pictures.style import legend_below
 from discreet.testing import Seeded, Silent
 

@@ -1,7 +1,7 @@
 """The noise of the paper's cross-attention by formulas: for structures of any size, built or not.
 
 A `Design` is a structure as far as its noise goes. Node variances are in units of a weight, as in
-`discreet.paper.node`; `tests/unit/bench` compares all of it with structures that were built.
+`discreet.paper.design`; `tests/unit/bench` compares all of it with structures that were built.
 """
 
 import math
@@ -15,18 +15,20 @@ from scipy import integrate, special, stats
 from discreet import accounting
 from discreet._typing import Floats
 from discreet.kernels import Taylor
-from discreet.paper import tails
-from discreet.paper.box import Box
-from discreet.paper.logits import Logits
-from discreet.paper.net import Net
-from discreet.paper.node import Noise, tight_node_noise
-from discreet.paper.softmax_forest import (
+from discreet.paper import bounds
+from discreet.paper.bounds import Box
+from discreet.paper.softmax import Logits
+from discreet.paper.bounds import Net
+from discreet.paper.design import tight_node_noise
+from discreet.paper.options import Noise
+from discreet.paper.softmax import (
     MOMENTS,
     NodeBudgets,
     paper_budgets,
     paper_composition,
 )
-from discreet.paper.structure import Budget, compose_equal, replace_privacy
+from discreet.paper.design import compose_equal
+from discreet.paper.options import Budget, replace_privacy
 from discreet.privacy import Privacy
 
 # What a replaced row changes in a tree, in units of a weight: it takes -1 and gives +1.
@@ -92,7 +94,7 @@ class Design:
     def as_built(self) -> "Design":
         """Return it with the copies of the code: an exact binomial tail over the net in use."""
         failure = self.net.failure_per_point(self.p_f / self.structures)
-        return replace(self, copies=tails.copies_needed(failure))
+        return replace(self, copies=bounds.copies_needed(failure))
 
     def as_proved(self) -> "Design":
         """Return it with the copies of the proof: exp(-0.1²·0.99·l/2) on (5R/ε_0)^d net points."""

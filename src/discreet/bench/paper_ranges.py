@@ -34,7 +34,7 @@ from discreet.bench.paper_words import claim, listed, number, paragraph, setting
 from discreet.bench.points import spread
 from discreet.noise import Entropy
 from discreet.paper.forest import Forest
-from discreet.paper.node import Noise
+from discreet.paper.options import Noise
 from discreet.paper.structure import Structure
 from discreet.testing import Seeded, Silent
 

@@ -262,7 +262,10 @@ class Ledger:
 
 
 def account_of(
-    ledger: Ledger | None = None, dataset: str | None = None, analyst: str | None = None
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    account: Account | None = None,
 ) -> Account | None:
     """Return what a release is counted on; None if nobody counts.
 
@@ -270,7 +273,16 @@ def account_of(
         ledger: where.
         dataset: the name that its rows have there; goes with a ledger.
         analyst: who asks; needs both.
+        account: what `Ledger.account` returned, instead of these three.
+
+    Raises:
+        InvalidInput: if both are given, or a part of the three is missing.
     """
+    if account is not None:
+        _validate.instance("account", account, Account)
+        if any(each is not None for each in (ledger, dataset, analyst)):
+            raise InvalidInput("Expected account, or ledger and dataset, not both.")
+        return account
     if ledger is None:
         for name, value in (("dataset", dataset), ("analyst", analyst)):
             if value is not None:

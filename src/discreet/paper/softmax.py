@@ -1,7 +1,17 @@
-"""Weighted softmax sums wᵀexp(Xy/d): DPTreeSoftmax (Algorithm 3) and its adaptive form (7)."""
+"""Weighted softmax sums wᵀexp(Xy/d): DPTreeSoftmax (Algorithm 3) and its adaptive form (7).
+
+By the law of cosines ⟨P(x), P(y)⟩ = ½(‖P(x)‖² + ‖P(y)‖² - ‖P(x) - P(y)‖²). With
+P_wx = Σ w_i·‖P(x_i)‖², s_w = Σ w_i and Value = Σ_j Σ_i w_i·|P(x_i)_j - P(y)_j|² the answer is
+½(P_wx + s_w·‖P(y)‖² - Value). Value comes from r DPTreeDistance (p = 2), one for each feature; P_wx
+from the same trees at query zero, which is post-processing; s_w from one more DPTreeDistance over
+points that are all one.
+"""
 
 import math
-from typing import Unpack
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,41 +19,550 @@ from numpy.typing import ArrayLike
 from discreet import _validate, accounting
 from discreet._typing import Floats
 from discreet.kernels import Taylor
-from discreet.ledger.account import Counted
-from discreet.noise import Entropy
-from discreet.paper import tails
-from discreet.paper.box import Box
-from discreet.paper.design import tight_account
-from discreet.paper.forest import levels_for
-from discreet.paper.logits import Logits
-from discreet.paper.node import Noise
-from discreet.paper.softmax_forest import (
-    MOMENTS,
-    SoftmaxForest,
-    SoftmaxNoise,
-    check_softmax_size,
-    paper_budgets,
-    paper_composition,
-    softmax_mechanisms,
+from discreet.paper.bounds import (
+    Box,
+    Net,
+    NoiseSum,
+    copies_needed,
+    public_bound,
+    single_failure_for,
+    tail_bound,
+)
+from discreet.paper.design import (
+    NodeNoise,
+    Nodes,
+    check_composition,
+    compose_equal,
+    node_noise,
+    resolved_c,
+    tight_account,
+)
+from discreet.paper.distance import DistanceForest, moment_sums, to_unit
+from discreet.paper.forest import ExactTrees, Forest, all_depths, levels_for, node_count
+from discreet.paper.options import (
+    AttentionOptions,
+    Budget,
+    LogitOptions,
+    Noise,
+    SoftmaxAdaptiveOptions,
+    SoftmaxOptions,
+    replace_privacy,
+    takes,
 )
 from discreet.paper.structure import (
-    LARGEST,
-    MEMORY_LIMIT,
-    Accounting,
-    Budget,
+    Promise,
+    State,
     Structure,
-    check_composition,
-    checked_c,
-    checked_copies,
+    check_size,
     finite,
-    public_bound,
-    settled_c,
+    release,
     weighted_points,
 )
 from discreet.privacy import Privacy
 
+Kept = TypeVar("Kept", bound="SoftmaxState")
 
-class DPTreeSoftmax(Structure):
+MOMENTS = 3  # p = 2: weights, weighted sums, weighted squares
+
+# How far snapping may move a logit: a finer net would cost copies and bring nothing, and a coarser
+# one would answer many queries alike.
+_MOVES = 0.01, 0.1
+# e to a larger power leaves float64.
+_MOST_MOVE = 700.0
+
+# The logarithm of the smallest range of a feature, squared twice, that is still a normal number.
+_LEAST_LOG_RANGE = -170.0
+
+
+@dataclass(frozen=True)
+class Logits:
+    """Keys in a box, queries in [0, upper]^d, and the kernel for them.
+
+    Keys lie in the box, which is shifted to begin at zero: that multiplies the weights of a query
+    by exp(-scale·lower·Σ_j y_j), all alike, which softmax does not see and sums are divided by.
+
+    Attributes:
+        box: of the keys; its lower end is at most zero.
+        kernel: P, on [0, side]^d.
+        reach: how far a logit moves if each coordinate of the query moves by one: scale·d·side.
+    """
+
+    box: Box
+    kernel: Taylor
+    reach: float
+
+    @classmethod
+    def of(
+        cls,
+        dim: int,
+        box: Box,
+        *,
+        eps_s: float | None = None,
+        degree: int | None = None,
+        scale: float | None = None,
+    ) -> "Logits":
+        """Return the logits of the paper, scale 1/d, or of another scale or degree."""
+        _validate.real("lower", box.lower, at_most=0)  # queries are not shifted
+        public_bound("upper", box.upper)
+        kernel = Taylor.on_box(
+            dim,
+            upper=box.side,
+            eps_s=eps_s,
+            degree=degree,
+            scale=scale,
+            query_upper=box.upper,
+        )
+        _check_features(kernel, box.side)
+        return cls(box, kernel, box.side if scale is None else scale * dim * box.side)
+
+    @classmethod
+    def asked(cls, dim: int, options: LogitOptions) -> "Logits":
+        """Return the logits that were asked for."""
+        return cls.of(
+            dim, options.box, eps_s=options.eps_s, degree=options.degree, scale=options.scale
+        )
+
+    def net(self, eps_0: float | None) -> Net:
+        """Return the net on [0, upper]^d; by default, snapping moves a logit by at most ε_s.
+
+        If there is a degree and no ε_s: by the kernel's error, but not less than a hundredth nor
+        more than a tenth.
+        """
+        error = self.kernel.eps_s
+        if eps_0 is None:
+            least, most = _MOVES
+            moved = min(max(self.kernel.error, least), most) if error is None else error
+            eps_0 = moved / self.reach
+        return Net(self.box.upper, eps_0, self.kernel.dim)
+
+    def snapped_error(self, net: Net) -> float:
+        """Return (1 + ε_s)·e^(reach·ε_0) - 1: snapping moves a logit that far; errors multiply."""
+        moved = self.reach * net.radius
+        if moved > _MOST_MOVE:
+            return math.inf
+        return (1 + self.kernel.error) * math.exp(moved) - 1
+
+    def inside(self, queries: Floats) -> Floats:
+        """Return queries, clipped to [0, upper]."""
+        return np.clip(queries, 0.0, self.box.upper)
+
+    def unshifted(self, queries: Floats) -> Floats:
+        """Return exp(scale·lower·Σ_j y_j) for each query: what shifted sums are multiplied by."""
+        total = self.inside(queries).sum(axis=-1)
+        return np.asarray(np.exp(self.kernel.scale * self.box.lower * total))
+
+
+def _check_features(kernel: Taylor, side: float) -> None:
+    """Raise `InvalidInput` if a feature's range would vanish in float64.
+
+    Without making features, of which there may be more than fit in memory: the smallest range of
+    degree j is that of a single coordinate's power, (R·√scale)^j/√j!.
+    """
+    base = math.log(side) + 0.5 * math.log(kernel.scale)
+    degree = kernel.degree or 0
+    smallest = min(j * base - 0.5 * math.lgamma(j + 1) for j in range(degree + 1))
+    if smallest < _LEAST_LOG_RANGE:
+        _validate.reject("degree", degree, "smaller for logits as small as these: features vanish")
+
+
+@dataclass(frozen=True)
+class NodeBudgets:
+    """(ε, δ) of one node of the feature trees, and of one node of the s_w trees."""
+
+    features: Privacy
+    totals: Privacy
+
+    def noise(self, kind: Noise) -> "SoftmaxNoise":
+        """Return noise that spends just this."""
+        return SoftmaxNoise(
+            *(
+                node_noise(kind, epsilon=part.epsilon, delta=part.delta)
+                for part in (self.features, self.totals)
+            )
+        )
+
+
+@dataclass(frozen=True)
+class SoftmaxNoise:
+    """The noise of one node of the feature trees, and of one node of the s_w trees."""
+
+    features: NodeNoise
+    totals: NodeNoise
+
+
+def paper_budgets(one: Budget, *, c: float, features: int, levels: int) -> NodeBudgets:
+    """Return Algorithm 3's split of one structure's budget, down to the nodes."""
+    share = levels * MOMENTS
+    factor = c / (3 * math.sqrt(features * math.log(2 / one.prime)))
+    return NodeBudgets(
+        replace_privacy(factor * one.epsilon / share, one.delta / (3 * features) / share),
+        replace_privacy(one.epsilon / 3 / share, one.delta / 3 / share),
+    )
+
+
+def paper_composition(
+    budgets: NodeBudgets, one: Budget, *, features: int, levels: int, private_total: bool
+) -> Privacy:
+    """Return what the paper's theorems give for one structure with these nodes."""
+    share = levels * MOMENTS
+    line = accounting.basic([(budgets.features, share)])
+    parts = [(compose_equal(line, features, delta_prime=one.prime / 2), 1)]
+    if private_total:
+        parts.append((accounting.basic([(budgets.totals, share)]), 1))
+    return accounting.basic(parts)
+
+
+@dataclass(frozen=True)
+class SoftmaxSplit:
+    """How columns of softmax sums, and copies of them, share a budget.
+
+    Attributes:
+        budget: of all columns that the guarantee covers.
+        features: r.
+        levels: L.
+        copies: l.
+        private: how many of the columns have weights whose sum is private.
+        public: how many have a public one, on which nothing is spent.
+    """
+
+    budget: Budget
+    features: int
+    levels: int
+    copies: int
+    private: int
+    public: int = 0
+
+    def nodes(self, private: int) -> int:
+        """Return how many nodes a row touches in so many private columns, and the public ones."""
+        trees = self.features * (private + self.public) + private
+        return self.levels * MOMENTS * self.copies * trees
+
+    @property
+    def one(self) -> Budget:
+        """The share of one copy of one column."""
+        return self.budget.share((self.private + self.public) * self.copies)
+
+    def _budgets(self, c: float) -> NodeBudgets:
+        return paper_budgets(self.one, c=c, features=self.features, levels=self.levels)
+
+    def composed(self, c: float, private: int) -> Privacy:
+        """Return what the theorems give for so many private columns, and the public ones."""
+        budgets = self._budgets(c)
+        parts = [
+            (
+                paper_composition(
+                    budgets,
+                    self.one,
+                    features=self.features,
+                    levels=self.levels,
+                    private_total=is_private,
+                ),
+                columns * self.copies,
+            )
+            for is_private, columns in ((True, private), (False, self.public))
+            if columns
+        ]
+        return accounting.basic(parts)
+
+    def resolved(self, options: SoftmaxOptions | AttentionOptions) -> "SoftmaxAccount":
+        """Return the noise that was asked for: the least in the budget, or by Algorithm 3."""
+        total = self.budget.total
+        if options.tight:
+            account = tight_account(options.noise, total, self.nodes(self.private))
+            return SoftmaxAccount(SoftmaxNoise(account.noise, account.noise), account.composed)
+        c = resolved_c(options.c, lambda c: self.composed(c, self.private), total)
+        composed = check_composition(self.composed(c, self.private), total)
+        return SoftmaxAccount(self._budgets(c).noise(options.noise), composed, c)
+
+
+@dataclass(frozen=True)
+class SoftmaxAccount:
+    """The noise of all nodes, what those in scope compose to, and the c that led there, if any."""
+
+    noise: SoftmaxNoise
+    composed: Privacy
+    c: float | None = None
+
+
+@dataclass(frozen=True)
+class SoftmaxDesign:
+    """Trees for softmax sums before there are rows in them: all that is public.
+
+    The first columns of weights have a private sum s_w, which is released with noise; the others
+    are constant, equal to their bound, so that their sum is public: spend nothing.
+
+    Attributes:
+        kernel: the feature map P.
+        upper: R, the right end of the range of each coordinate of (shifted) points.
+        bounds: of the weights in each column.
+        private_columns: how many columns have a private sum.
+        rows: n.
+        copies: l.
+        noise: of the nodes.
+    """
+
+    kernel: Taylor
+    upper: float
+    bounds: tuple[float, ...]
+    private_columns: int
+    rows: int
+    copies: int
+    noise: SoftmaxNoise
+
+    @property
+    def ranges(self) -> Floats:
+        """Γ_α, the range of each feature."""
+        return self.kernel.feature_bounds(self.upper)
+
+    def mechanisms(self, columns: int, private_columns: int) -> Nodes:
+        """Return all nodes that a row touches in so many columns: one of each level and tree."""
+        share = levels_for(self.rows) * MOMENTS * self.copies
+        return [
+            (self.noise.features.mechanism, share * self.kernel.features * columns),
+            (self.noise.totals.mechanism, share * private_columns),
+        ]
+
+    def exact(self, points: Floats, weights: Floats) -> list[ExactTrees]:
+        """Return the trees of the features and those of s_w.
+
+        Args:
+            points: shape (n, d).
+            weights: shape (n, columns).
+        """
+        bounds = np.array(self.bounds)
+        units = to_unit(weights, -bounds, bounds)
+        parts = (
+            (
+                self.kernel(np.clip(points, 0.0, self.upper)) / self.ranges,
+                units,
+                self.noise.features,
+            ),
+            (np.ones((self.rows, 1)), units[:, : self.private_columns], self.noise.totals),
+        )
+        return [
+            ExactTrees(moment_sums(at, weighed, 2, noise.unit), noise.law, self.copies)
+            for at, weighed, noise in parts
+        ]
+
+    def released(self, noisy: Sequence[Forest]) -> "SoftmaxForest":
+        """Return the reader of the noisy trees; of those for s_w only its estimate is kept."""
+        features, ones = noisy
+        at_zero = DistanceForest(ones, self.noise.totals, 2, self.rows).query(np.zeros((1, 1)))
+        return self.restored(features, self.bounds[: self.private_columns] * at_zero[0, 0])
+
+    def restored(self, features: Forest, private_totals: Floats) -> "SoftmaxForest":
+        """Return the reader of released numbers, and work out the rest.
+
+        Args:
+            features: the noisy trees of the features.
+            private_totals: the noisy s_w of the first columns, shape (copies, private columns).
+        """
+        trees = DistanceForest(features, self.noise.features, 2, self.rows)
+        bounds = np.array(self.bounds)
+        at_zero = trees.query(np.zeros((1, self.kernel.features)))[0]  # (features, copies, columns)
+        offset = bounds * np.einsum("f,fcw->cw", self.ranges**2, at_zero)
+        totals = np.broadcast_to(self.rows * bounds, (self.copies, len(bounds))).copy()
+        totals[:, : self.private_columns] = private_totals
+        return SoftmaxForest(self, trees, offset, totals)
+
+
+@dataclass(frozen=True)
+class SoftmaxForest:
+    """Noisy trees that answer softmax sums for several columns of weights and copies at once.
+
+    Attributes:
+        design: all that is public about them.
+        trees: one DPTreeDistance for each feature.
+        offset: the noisy P_wx, shape (copies, columns).
+        totals: the noisy s_w, shape (copies, columns); exact where it is public.
+    """
+
+    design: SoftmaxDesign
+    trees: DistanceForest
+    offset: Floats
+    totals: Floats
+
+    @property
+    def kernel(self) -> Taylor:
+        """The feature map P."""
+        return self.design.kernel
+
+    @property
+    def bounds(self) -> Floats:
+        """The bound of the weights in each column, shape (columns,)."""
+        return np.array(self.design.bounds)
+
+    @property
+    def totals_variance(self) -> Floats:
+        """The noise variance of s_w in each column, shape (columns,); zero where it is public."""
+        # At zero only second moments count, and all L siblings of the first leaf.
+        one = self.trees.forest.levels * self.design.noise.totals.variance
+        private = np.arange(len(self.bounds)) < self.design.private_columns
+        return np.where(private, self.bounds**2 * one, 0.0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of noisy state; the s_w trees are summed up and not kept."""
+        return self.trees.forest.nodes.nbytes + self.offset.nbytes + self.totals.nbytes
+
+    def query(self, queries: Floats) -> Floats:
+        """Return the noisy sums, shape (m, copies, columns), for queries (m, d)."""
+        return self.trees.forest.in_parts(self._answers, queries)
+
+    def _answers(self, queries: Floats) -> Floats:
+        features = self.kernel(np.clip(queries, 0.0, self.design.upper))
+        distances = self.trees.query(
+            features / self.design.ranges
+        )  # (m, features, copies, columns)
+        value = self.bounds * np.einsum("f,mfcw->mcw", self.design.ranges**2, distances)
+        norms = np.sum(features**2, axis=-1)[:, None, None]
+        return np.asarray(0.5 * (self.offset + self.totals * norms - value))
+
+    def variance(self, queries: Floats) -> Floats:
+        """Return the exact noise variance of one copy, shape (m, columns).
+
+        A sibling that lies on the way to the query and on the way to zero has weight ½ in P_wx and
+        -½ in Value: it cancels. So of the second-moment nodes only those below the point where the
+        two paths part count, twice.
+        """
+        features = self.kernel(np.clip(queries, 0.0, self.design.upper))
+        positions = np.clip(features / self.design.ranges, 0.0, 1.0)
+        levels, node = self.trees.forest.levels, self.trees.noise.variance
+        leaf = np.floor(positions * 2**levels)
+        # Levels at which the query is still in the leftmost node: L minus the bits of its leaf.
+        shared = levels - np.ceil(np.log2(np.minimum(leaf, 2**levels - 1) + 1))
+        squares = 2 * (levels - shared) + levels * (4 * positions**2 + positions**4)
+        tree_part = node * np.sum(self.design.ranges**4 * squares, axis=-1)
+        norms = np.sum(features**2, axis=-1)
+        return np.asarray(
+            0.25 * (np.outer(tree_part, self.bounds**2) + np.outer(norms**2, self.totals_variance))
+        )
+
+    def noise_sums(self, column: int) -> tuple[NoiseSum, ...]:
+        """Return the noise of one copy's answer to the worst query, y = (R, ..., R)."""
+        scale = 0.5 * self.bounds[column] * self.design.ranges**2
+        levels = self.trees.forest.levels
+        zeroth, first, second = self.trees.noise_weights
+        weights = [w * s for s in scale for w in (zeroth, first, second, second)]
+        parts = [NoiseSum(self.trees.noise.law, tuple(weights), (levels,) * len(weights))]
+        if self.totals_variance[column] > 0:
+            norm = float(np.sum(self.design.ranges**2))
+            weight = 0.5 * norm * self.bounds[column] / self.design.noise.totals.unit
+            parts.append(NoiseSum(self.design.noise.totals.law, (weight,), (levels,)))
+        return tuple(parts)
+
+    def tree_error(self, column: int) -> float:
+        """Return the error without noise of one answer, kernel and snapping apart.
+
+        Same-leaf and rounding errors of Value and P_wx, and rounding of s_w.
+        """
+        line = self.trees.same_leaf_error + self.trees.rounding_error
+        error = float(self.bounds[column] * np.sum(self.design.ranges**2)) * line
+        if self.totals_variance[column] > 0:
+            rounding = self.trees.rows / (2 * self.design.noise.totals.unit)
+            error += 0.5 * float(np.sum(self.design.ranges**2)) * self.bounds[column] * rounding
+        return error
+
+
+def check_softmax_size(rows: int, features: int, *, copies: int, columns: int, limit: int) -> None:
+    """Check the size of all trees before any is allocated."""
+    check_size(
+        {
+            "nodes": node_count(all_depths(levels_for(rows))),
+            "features": features,
+            "moments": MOMENTS,
+            "copies": copies,
+            "columns": columns,
+        },
+        limit=limit,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumsState(State):
+    """Trees for softmax sums, of any number of columns and copies.
+
+    Attributes:
+        sums: the noisy trees, and how they are read.
+        logits: where points and queries lie, and the kernel.
+        c: the paper's constant; None with tight accounting.
+    """
+
+    sums: SoftmaxForest
+    logits: Logits
+    c: float | None
+
+    @property
+    def copies(self) -> int:
+        """How many noisy trees there are of each."""
+        return self.sums.design.copies
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of noisy nodes and of what was summed up of them."""
+        return self.sums.nbytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxState(SumsState):
+    """The same for one column of weights, which are private."""
+
+    @property
+    def weight_bound(self) -> float:
+        """R_w."""
+        [bound] = self.sums.design.bounds
+        return bound
+
+    @property
+    def covered(self) -> Nodes:
+        """All nodes of a row."""
+        return self.sums.design.mechanisms(1, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveSoftmaxState(SoftmaxState):
+    """The same, for queries that are snapped to a net."""
+
+    net: Net
+
+
+class SoftmaxStructure(Structure):
+    """What structures of softmax sums have in common."""
+
+    state: SumsState
+
+    @property
+    def logits(self) -> Logits:
+        """Where points and queries lie, and the kernel."""
+        return self.state.logits
+
+    @property
+    def kernel(self) -> Taylor:
+        """The feature map P."""
+        return self.logits.kernel
+
+    @property
+    def box(self) -> Box:
+        """The range of each coordinate of the points."""
+        return self.logits.box
+
+    @property
+    def upper(self) -> float:
+        """R, the right end of the range of each coordinate."""
+        return self.box.upper
+
+    @property
+    def copies(self) -> int:
+        """How many copies a median is taken of: l."""
+        return self.state.copies
+
+    @property
+    def c(self) -> float | None:
+        """The paper's constant; None with tight accounting."""
+        return self.state.c
+
+
+class DPTreeSoftmax(SoftmaxStructure):
     """wᵀexp(Xy/d) for y in [0, upper]^d: r DPTreeDistance on features, and one for s_w.
 
     Algorithm 3, Theorem "Softmax query": (epsilon, delta + delta_prime)-private if c is small
@@ -53,136 +572,47 @@ class DPTreeSoftmax(Structure):
     Args:
         X: points, shape (n, d); clipped to [lower, upper].
         weights: shape (n,); clipped to ±weight_bound.
-        upper: R, the right end of the range of each coordinate.
-        weight_bound: R_w.
-        epsilon: for the whole structure and all queries.
-        delta: for truncation.
-        delta_prime: for advanced composition; the total is delta + delta_prime.
-        c: the paper's constant; "largest" is the largest that composes to what was asked for. Only
-            for accounting="paper".
-        eps_s: relative error of the kernel; sets the degree, and so r = C(d + s, s).
-        degree: s, instead of eps_s.
-        scale: of the logits, scale·⟨x, y⟩; 1/d in the paper.
-        lower: left end of the range of points, at most zero; zero in the paper. Points are shifted
-            to begin at zero; queries are not, and stay in [0, upper].
-        accounting: "paper" splits the budget as the paper does; "tight" gives every node the least
-            noise whose composition is (epsilon, delta + delta_prime).
-        noise: which law the nodes get.
-        entropy: where the noise comes from; by default the operating system.
-        memory_limit: in bytes.
-        **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
     """
 
-    copies = 1
-    c: float | None  # None with tight accounting
+    state: SoftmaxState
 
+    @takes(SoftmaxOptions)
     def __init__(
         self,
         X: ArrayLike,  # noqa: N803
         weights: ArrayLike,
-        *,
-        upper: float,
-        weight_bound: float,
-        epsilon: float,
-        delta: float,
-        delta_prime: float,
-        c: float | str = LARGEST,
-        eps_s: float | None = None,
-        degree: int | None = None,
-        scale: float | None = None,
-        lower: float = 0.0,
-        accounting: str = Accounting.PAPER,
-        noise: Noise = Noise.TRUNCATED_LAPLACE,
-        entropy: Entropy | None = None,
-        memory_limit: int = MEMORY_LIMIT,
-        **counted: Unpack[Counted],
+        options: SoftmaxOptions,
     ) -> None:
-        budget = Budget(epsilon, delta, delta_prime)
-        checked_c(c)
         points, signed = weighted_points("X", X, weights, dimensions=2)
-        self.box = Box(lower, upper)
-        self.weight_bound = public_bound("weight_bound", weight_bound)
-        self.accounting = _validate.choice("accounting", accounting, Accounting)
-        self.logits = Logits.of(points.shape[1], self.box, eps_s=eps_s, degree=degree, scale=scale)
-        features = self.kernel.features
-        check_softmax_size(len(points), features, copies=self.copies, columns=1, limit=memory_limit)
-        composed, of_nodes = self._nodes(budget, c, noise, levels_for(len(points)))
-        mechanisms = softmax_mechanisms(
-            of_nodes,
-            features=features,
-            levels=levels_for(len(points)),
-            copies=self.copies,
-            columns=1,
-            private_columns=1,
-        )
-        source = self._promise(
-            composed,
-            requested=budget.total,
-            mechanisms=mechanisms,
-            entropy=entropy,
-            counted=counted,
-        )
-        self._sums = SoftmaxForest.grow(
-            self.box.shifted(points),
-            signed[:, None],
-            kernel=self.kernel,
-            upper=self.box.side,
-            bounds=np.array([self.weight_bound]),
-            private_columns=1,
-            noise=of_nodes,
-            copies=self.copies,
-            entropy=source,
-        )
-
-    def _nodes(
-        self, budget: Budget, c: float | str, kind: Noise, levels: int
-    ) -> tuple[Privacy, SoftmaxNoise]:
-        """Return what the nodes compose to, and their noise."""
-        self.c = None
-        if self.accounting is Accounting.TIGHT:
-            count = levels * MOMENTS * self.copies * (self.kernel.features + 1)
-            account = tight_account(kind, budget.total, count)
-            return account.composed, SoftmaxNoise(account.noise, account.noise)
-        one = budget.share(self.copies)
-        size = {"features": self.kernel.features, "levels": levels}
-
-        def composed_at(c: float) -> Privacy:
-            budgets = paper_budgets(one, c=c, **size)
-            copy = paper_composition(budgets, one, private_total=True, **size)
-            return accounting.basic([(copy, self.copies)])
-
-        self.c = settled_c(c, composed_at, budget.total)
-        composed = check_composition(composed_at(self.c), budget.total)
-        return composed, paper_budgets(one, c=self.c, **size).noise(kind)
+        logits = Logits.asked(points.shape[1], options)
+        self.state, self.promise = _built(SoftmaxState, points, signed, options, logits)
 
     @property
-    def kernel(self) -> Taylor:
-        """The feature map P."""
-        return self.logits.kernel
-
-    @property
-    def upper(self) -> float:
-        """R, the right end of the range of each coordinate."""
-        return self.box.upper
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of noisy nodes."""
-        return self._sums.nbytes
+    def weight_bound(self) -> float:
+        """R_w, that weights are clipped to."""
+        return self.state.weight_bound
 
     def _queries(self, queries: ArrayLike) -> Floats:
         return self.logits.inside(finite("Y", queries, shape=(None, self.kernel.dim)))
 
     def query(self, Y: ArrayLike) -> Floats:  # noqa: N803
-        """Return the noisy sum for each row of Y in [0, upper]^d (clipped to it), shape (m,)."""
+        """Return the noisy sum for each query, shape (m,).
+
+        Args:
+            Y: rows in [0, upper]^d (clipped to it), shape (m, d).
+        """
         queries = self._queries(Y)
-        shifted = np.median(self._sums.query(queries)[..., 0], axis=1)
+        shifted = np.median(self.state.sums.query(queries)[..., 0], axis=1)
         return np.asarray(shifted * self.logits.unshifted(queries))
 
     def variance(self, Y: ArrayLike) -> Floats:  # noqa: N803
-        """Return the exact noise variance of a single copy's answers, shape (m,)."""
+        """Return the exact noise variance of a single copy's answers, shape (m,).
+
+        Args:
+            Y: as for `query`.
+        """
         queries = self._queries(Y)
-        return self._sums.variance(queries)[:, 0] * self.logits.unshifted(queries) ** 2
+        return self.state.sums.variance(queries)[:, 0] * self.logits.unshifted(queries) ** 2
 
     @property
     def relative_error(self) -> float:
@@ -195,14 +625,21 @@ class DPTreeSoftmax(Structure):
 
         Of shifted sums, which are at least as large as the answers.
         """
-        largest = self._sums.trees.rows * self.weight_bound * math.exp(self.kernel.largest_logit)
-        return self.relative_error * largest + self._sums.tree_error(0)
+        rows = self.state.sums.trees.rows
+        largest = rows * self.weight_bound * math.exp(self.kernel.largest_logit)
+        return self.relative_error * largest + self.state.sums.tree_error(0)
 
     def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of one query, with at least this probability."""
-        confidence = _validate.real("confidence", confidence, above=0, below=1)
-        noise = tails.tail_bound(self._sums.noise_sums(0), 1 - confidence)
-        return noise + self.deterministic_error
+        """Return a bound on the error of one query.
+
+        Args:
+            confidence: the probability with which it holds, at least.
+        """
+        return self._bound(1 - _validate.real("confidence", confidence, above=0, below=1))
+
+    def _bound(self, failure: float) -> float:
+        """Return a bound on one copy's error at the worst query."""
+        return tail_bound(self.state.sums.noise_sums(0), failure) + self.deterministic_error
 
 
 class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
@@ -212,80 +649,36 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
     radius ε_0 = ε_s/R, where the bound holds for all points at once with probability 1 - p_f.
 
     Args:
-        X: as for `DPTreeSoftmax`, and so are the arguments not listed here.
-        weights: likewise.
-        upper: likewise.
-        weight_bound: likewise.
-        epsilon: likewise.
-        delta: likewise.
-        delta_prime: likewise.
-        c: likewise.
-        eps_s: likewise; it also sets the net.
-        degree: likewise.
-        scale: likewise.
-        lower: likewise.
-        p_f: how often any answer at all may miss the bound.
-        eps_0: radius of the net in each coordinate; by default such that snapping moves a logit by
-            at most ε_s (`Logits.net`).
-        copies: l, to choose it yourself; by default as many as p_f needs, and one with
-            accounting="tight", where a union bound over the net takes the median's place.
-        accounting: likewise.
-        noise: likewise.
-        entropy: likewise.
-        memory_limit: likewise.
-        **counted: likewise.
+        X: points, shape (n, d); clipped to [lower, upper].
+        weights: shape (n,); clipped to ±weight_bound.
     """
 
+    state: AdaptiveSoftmaxState
+
+    @takes(SoftmaxAdaptiveOptions)
     def __init__(
         self,
         X: ArrayLike,  # noqa: N803
         weights: ArrayLike,
-        *,
-        upper: float,
-        weight_bound: float,
-        epsilon: float,
-        delta: float,
-        delta_prime: float,
-        c: float | str = LARGEST,
-        eps_s: float | None = None,
-        degree: int | None = None,
-        scale: float | None = None,
-        lower: float = 0.0,
-        p_f: float,
-        eps_0: float | None = None,
-        copies: int | None = None,
-        accounting: str = Accounting.PAPER,
-        noise: Noise = Noise.TRUNCATED_LAPLACE,
-        entropy: Entropy | None = None,
-        memory_limit: int = MEMORY_LIMIT,
-        **counted: Unpack[Counted],
+        options: SoftmaxAdaptiveOptions,
     ) -> None:
-        dim = finite("X", X, shape=(None, None)).shape[1]
-        logits = Logits.of(dim, Box(lower, upper), eps_s=eps_s, degree=degree, scale=scale)
-        self.net = logits.net(eps_0)
-        _validate.real("p_f", p_f, above=0, below=1)
-        tightly = accounting == Accounting.TIGHT
-        needed = 1 if tightly else tails.copies_needed(self.net.failure_per_point(p_f))
-        self.copies = checked_copies(copies, needed)
-        super().__init__(
-            X,
-            weights,
-            upper=upper,
-            weight_bound=weight_bound,
-            epsilon=epsilon,
-            delta=delta,
-            delta_prime=delta_prime,
-            c=c,
-            eps_s=eps_s,
-            degree=degree,
-            scale=scale,
-            lower=lower,
-            accounting=accounting,
-            noise=noise,
-            entropy=entropy,
-            memory_limit=memory_limit,
-            **counted,
+        points, signed = weighted_points("X", X, weights, dimensions=2)
+        logits = Logits.asked(points.shape[1], options)
+        net = logits.net(options.eps_0)
+        needed = 1 if options.tight else copies_needed(net.failure_per_point(options.p_f))
+        self.state, self.promise = _built(
+            partial(AdaptiveSoftmaxState, net=net),
+            points,
+            signed,
+            options,
+            logits,
+            copies=options.copies or needed,
         )
+
+    @property
+    def net(self) -> Net:
+        """The net that queries are snapped to."""
+        return self.state.net
 
     def _queries(self, queries: ArrayLike) -> Floats:
         return self.net.snap(super()._queries(queries))
@@ -296,8 +689,44 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         return self.logits.snapped_error(self.net)
 
     def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of all queries together, however chosen."""
+        """Return a bound on the error of all queries together, however chosen.
+
+        Args:
+            confidence: the probability with which it holds, at least.
+        """
         confidence = _validate.real("confidence", confidence, above=0, below=1)
         at_each_point = self.net.failure_per_point(1 - confidence)
-        single = tails.single_failure_for(self.copies, at_each_point)
-        return tails.tail_bound(self._sums.noise_sums(0), single) + self.deterministic_error
+        return self._bound(single_failure_for(self.copies, at_each_point))
+
+
+def _built(
+    kind: Callable[..., Kept],
+    points: Floats,
+    weights: Floats,
+    options: SoftmaxOptions,
+    logits: Logits,
+    *,
+    copies: int = 1,
+) -> tuple[Kept, Promise]:
+    """Return the state of softmax trees over points (n, d) and weights (n,), and what it costs."""
+    rows, features = len(points), logits.kernel.features
+    check_softmax_size(rows, features, copies=copies, columns=1, limit=options.memory_limit)
+    split = SoftmaxSplit(options.budget, features, levels_for(rows), copies, private=1)
+    account = split.resolved(options)
+    design = SoftmaxDesign(
+        kernel=logits.kernel,
+        upper=logits.box.side,
+        bounds=(options.weight_bound,),
+        private_columns=1,
+        rows=rows,
+        copies=copies,
+        noise=account.noise,
+    )
+    noisy, promise = release(
+        design.exact(logits.box.shifted(points), weights[:, None]),
+        options,
+        composed=account.composed,
+        whole=design.mechanisms(1, 1),
+    )
+    sums, accounted = design.released(noisy), options.composition
+    return kind(accounting=accounted, sums=sums, logits=logits, c=account.c), promise

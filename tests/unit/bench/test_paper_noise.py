@@ -10,7 +10,8 @@ from discreet.bench import paper_forecast, paper_noise
 from discreet.bench.paper_methods import LARGEST, PAPER, TIGHT, TREES, structure
 from discreet.bench.paper_noise import Design
 from discreet.bench.paper_task import Setting, task_of
-from discreet.paper.node import Noise, node_noise
+from discreet.paper.design import node_noise
+from discreet.paper.options import Noise
 from discreet.testing import Seeded, Silent
 
 SETTINGS = [

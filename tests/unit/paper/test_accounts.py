@@ -13,11 +13,13 @@ import pytest
 from discreet import BudgetExceeded, InvalidInput, paper
 from discreet.accounting import gaussian_sigma, tight
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
-from discreet.paper import oracle, tails
+from discreet.paper import bounds, oracle
 from discreet.paper.forest import Forest
-from discreet.paper.node import Noise, node_noise
-from discreet.paper.softmax_forest import NodeBudgets, paper_composition
-from discreet.paper.structure import Budget, check_composition, compose_equal, replace_privacy
+from discreet.paper.design import node_noise
+from discreet.paper.options import Noise
+from discreet.paper.softmax import NodeBudgets, paper_composition
+from discreet.paper.design import check_composition, compose_equal
+from discreet.paper.options import Budget, replace_privacy
 from discreet.testing import Seeded, Silent
 
 RNG = np.random.default_rng(4)
@@ -237,15 +239,15 @@ def test_adaptive_bounds_hold_for_the_whole_net(name):
     assert np.array_equal(structure.query(queries), structure.query(structure.net.snap(queries)))
     points = structure.net.cells**DIM
     p_f = 0.001 if name == "softmax_adaptive" else 0.01
-    assert structure.copies == tails.copies_needed(p_f / points)
-    single = tails.single_failure_for(structure.copies, 0.01 / points)
+    assert structure.copies == bounds.copies_needed(p_f / points)
+    single = bounds.single_failure_for(structure.copies, 0.01 / points)
     trees = structure._trees if name[0] == "h" else None
     sums = (
         (trees.noise_sum(structure._scale, DIM)[0],)
         if trees is not None
         else structure._sums.noise_sums(0)
     )
-    expected = tails.tail_bound(sums, single) + structure.deterministic_error
+    expected = bounds.tail_bound(sums, single) + structure.deterministic_error
     assert structure.error_bound(0.99) == pytest.approx(expected)
 
 
@@ -278,9 +280,9 @@ def test_softmax_in_other_units_agrees_with_its_variance():
 
 
 def test_the_bound_of_a_gaussian_sum_is_chernoffs():
-    part = tails.NoiseSum(RoundedGaussian(sigma=1e4), (1.0,), (1,))
+    part = bounds.NoiseSum(RoundedGaussian(sigma=1e4), (1.0,), (1,))
     expected = 1e4 * math.sqrt(2 * math.log(2e6))
-    assert tails.tail_bound((part,), 1e-6) == pytest.approx(expected, rel=1e-3)
+    assert bounds.tail_bound((part,), 1e-6) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("scope", ["vector", "entry"])
@@ -289,10 +291,10 @@ def test_attention_bounds_follow_their_formulas(scope, accounting):
     structure = build(scope, accounting=accounting, epsilon=400.0)
     structures = 4 if scope == "vector" else 2
     at_point = 0.01 / structures / structure.net.cells**DIM
-    single = tails.single_failure_for(structure.copies, at_point)
+    single = bounds.single_failure_for(structure.copies, at_point)
     sums = structure._sums
     expected = [
-        tails.tail_bound(sums.noise_sums(column), single) + sums.tree_error(column)
+        bounds.tail_bound(sums.noise_sums(column), single) + sums.tree_error(column)
         for column in (0, 3)
     ]
     assert structure.sums_error_bound(0.99) == pytest.approx(expected)

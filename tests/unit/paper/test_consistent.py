@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInput, paper
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
-from discreet.paper.consistent import ConsistentForest, even_depths, least_squares_variance
+from discreet.paper.forest import ConsistentForest, even_depths, least_squares_variance
 from discreet.paper.forest import Forest, all_depths
 from discreet.testing import Seeded, Silent
 

@@ -11,7 +11,7 @@ from resealing import contents, resealed
 
 from discreet import CorruptRelease, _packing, loading, paper
 from discreet.paper import file
-from discreet.paper.families import FAMILIES
+from discreet.paper.file import FAMILIES
 from discreet.paper.structure import WHOLE
 
 RNG = np.random.default_rng(8)

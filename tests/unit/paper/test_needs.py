@@ -5,7 +5,7 @@ import pytest
 
 from discreet import InvalidInput
 from discreet.paper import DPCrossAttention
-from discreet.paper.needs import attention_needs
+from discreet.paper.attention import attention_needs
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
 

@@ -7,7 +7,7 @@ import pytest
 
 from discreet import BudgetExceeded, InvalidInput, paper
 from discreet.paper import oracle
-from discreet.paper.structure import LARGEST
+from discreet.paper.options import LARGEST
 from discreet.testing import Seeded, Silent
 
 RNG = np.random.default_rng(9)

@@ -1,4 +1,4 @@
-"""How far a weighted sum of node noises strays, and how many copies a median needs.
+"""Public ranges and what follows from them: boxes, nets of queries, tails of noise, copies.
 
 All functions of public numbers. The paper bounds one copy by Chebyshev and boosts by the median;
 the bounds here are the best of Chebyshev and Chernoff, with true constants.
@@ -11,10 +11,98 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from discreet import _validate
+from discreet._typing import Floats
 from discreet.noise import IntegerLaw
+
+# Bounds and answers beyond these would leave float64 when they are squared.
+_LEAST, _LARGEST = 1e-100, 1e100
+
+# Beyond, a share of the failure probability would not fit a float.
+_MOST_LOG_POINTS = 600.0
 
 # What the paper asks of a single copy.
 SINGLE_SUCCESS = 0.99
+
+
+def public_bound(name: str, value: object) -> float:
+    """Return a public bound if its squares and products stay within float64."""
+    return _validate.real(name, value, at_least=_LEAST, at_most=_LARGEST)
+
+
+@dataclass(frozen=True)
+class Box:
+    """[lower, upper] in each coordinate. Points outside are clipped, silently: it is public.
+
+    The paper's trees stand on [0, R]. Distances do not change if points and queries are shifted
+    together, and softmax does not change if all keys are: so both are shifted by `lower`.
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        lower = _validate.real("lower", self.lower, at_least=-_LARGEST, at_most=_LARGEST)
+        if lower == 0:
+            upper = public_bound("upper", self.upper)
+        else:
+            upper = _validate.real("upper", self.upper, above=lower, at_most=_LARGEST)
+            public_bound("upper - lower", upper - lower)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @property
+    def side(self) -> float:
+        """R of the trees: upper - lower."""
+        return self.upper - self.lower
+
+    def shifted(self, values: Floats) -> Floats:
+        """Return values, clipped, as seen from the lower end: in [0, side]."""
+        return np.asarray(np.clip(values, self.lower, self.upper) - self.lower)
+
+    def to_unit(self, values: Floats) -> Floats:
+        """Return values, clipped, as parts of the side: in [0, 1]."""
+        return np.asarray(self.shifted(values) / self.side)
+
+
+@dataclass(frozen=True)
+class Net:
+    """Cell centres of a grid on [0, upper]^dim: within `radius` of every point in each coordinate.
+
+    An answer is bounded for every point of the net at once (union bound), so an adversary who
+    chooses queries after seeing answers gains nothing; queries are snapped to the net before they
+    are answered, because only there does the bound hold. It lives in query space, whatever the
+    number of features: ⌈upper/(2·radius)⌉^dim points.
+    """
+
+    upper: float
+    radius: float
+    dim: int
+
+    def __post_init__(self) -> None:
+        _validate.real("eps_0", self.radius, at_least=1e-9 * self.upper)
+        if self.log_points > _MOST_LOG_POINTS:
+            wanted = f"so large that the net in {self.dim} dimensions has at most e^600 points"
+            _validate.reject("eps_0", self.radius, wanted)
+
+    @property
+    def cells(self) -> int:
+        """Cells along each coordinate."""
+        return max(1, math.ceil(self.upper / (2 * self.radius) * (1 - 1e-12)))
+
+    @property
+    def log_points(self) -> float:
+        """The logarithm of |N|; the number itself may not fit a float."""
+        return self.dim * math.log(self.cells)
+
+    def failure_per_point(self, failure: float) -> float:
+        """Return failure/|N|, the share of each point in the union bound."""
+        return failure * math.exp(-self.log_points)
+
+    def snap(self, queries: Floats) -> Floats:
+        """Return the nearest net point of each query, which is clipped to [0, upper] first."""
+        width = self.upper / self.cells
+        cell = np.minimum(np.floor(np.clip(queries, 0.0, self.upper) / width), self.cells - 1)
+        return np.asarray((cell + 0.5) * width)
 
 
 @dataclass(frozen=True)
