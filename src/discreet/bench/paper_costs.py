@@ -91,9 +91,7 @@ def speed_page() -> list[str]:
         return structure, structure.query(queries)
 
     structure, answers = ours(Silent())
-    trees, totals = structure._sums.trees, structure._sums.totals_noise  # noqa: SLF001
-    if totals is None:
-        raise DiscreetError("Expected a structure whose weights are private.")
+    noise = structure.state.sums.design.noise
 
     def loops() -> list[float]:
         plain = paper_loops.Softmax(
@@ -102,7 +100,7 @@ def speed_page() -> list[str]:
             kernel=structure.kernel,
             upper=1.0,
             bound=1.0,
-            units=(trees.noise.unit, totals.unit),
+            units=(noise.features.unit, noise.totals.unit),
         )
         return [plain.query(query) for query in queries.tolist()]
 
@@ -110,11 +108,11 @@ def speed_page() -> list[str]:
         raise DiscreetError("The plain loops and the structure give different numbers: no ratio.")
     slow, fast = timed(loops, 1), timed(lambda: ours(Silent()), 5)
     noisy = timed(lambda: ours(None), 5)
-    nodes = trees.forest.nodes
+    nodes = structure.state.sums.trees.forest.nodes
 
     def draws() -> None:
-        trees.noise.law.sample(nodes.shape)
-        totals.law.sample(nodes.shape[1:])  # one more coordinate
+        noise.features.law.sample(nodes.shape)
+        noise.totals.law.sample(nodes.shape[1:])  # one more coordinate
 
     alone = timed(draws, 5)
     memory, nbytes = build_memory()

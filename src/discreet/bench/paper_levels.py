@@ -6,9 +6,9 @@ from pathlib import Path
 
 from discreet.bench.paper_words import claim, number, paragraph
 from discreet.memory import Plan, plan
-from discreet.paper.forest import levels_for
 from discreet.paper.attention import Needs, attention_needs
 from discreet.paper.design import node_noise
+from discreet.paper.forest import levels_for
 from discreet.paper.options import Noise
 from discreet.pictures import noise_by_level, save
 

@@ -16,19 +16,16 @@ from discreet import accounting
 from discreet._typing import Floats
 from discreet.kernels import Taylor
 from discreet.paper import bounds
-from discreet.paper.bounds import Box
-from discreet.paper.softmax import Logits
-from discreet.paper.bounds import Net
-from discreet.paper.design import tight_node_noise
-from discreet.paper.options import Noise
+from discreet.paper.bounds import Box, Net
+from discreet.paper.design import compose_equal, tight_node_noise
+from discreet.paper.options import Budget, Noise, replace_privacy
 from discreet.paper.softmax import (
     MOMENTS,
+    Logits,
     NodeBudgets,
     paper_budgets,
     paper_composition,
 )
-from discreet.paper.design import compose_equal
-from discreet.paper.options import Budget, replace_privacy
 from discreet.privacy import Privacy
 
 # What a replaced row changes in a tree, in units of a weight: it takes -1 and gives +1.

@@ -209,7 +209,7 @@ def measure_ranges(leaves: int, builds: int) -> Found:
         truth = ask(tree)
         predicted[name] = math.sqrt(np.mean(_range_variance(tree, start, stop)))
         measured[name] = _rms([ask(build(Seeded(seed), **tight)) - truth for seed in range(builds)])
-        designs[name] = _design(tree, tree._forest)  # noqa: SLF001
+        designs[name] = _design(tree, tree.state.forest)
     noise = 2 * sigma(_EPSILON, _DELTA)
     return Found(
         RANGES,
@@ -247,7 +247,7 @@ def measure_distances(leaves: int, builds: int) -> Found:
         tree = build(Silent(), **tight)
         truth = tree.query(queries)
         predicted[name] = math.sqrt(np.mean(tree.variance(queries)))
-        designs[name] = _design(tree, tree._trees.forest)  # noqa: SLF001
+        designs[name] = _design(tree, tree.state.trees.forest)
         measured[name] = _rms(
             [build(Seeded(seed), **tight).query(queries) - truth for seed in range(builds)]
         )
@@ -276,7 +276,7 @@ def _design(structure: Structure, forest: Forest) -> str:
 
 def _range_variance(tree: paper.DPTree, start: Integers, stop: Integers) -> Floats:
     """Return the variance of ranges of leaves, from that of the first leaf alone."""
-    depths = tree._forest.depths  # noqa: SLF001
+    depths = tree.state.forest.depths
 
     def in_nodes(start: Integers, stop: Integers) -> Floats:
         if tree.estimator == "paper":

@@ -26,10 +26,9 @@ from discreet.paper.softmax import (
     SoftmaxSplit,
     SoftmaxStructure,
     SumsState,
-    check_softmax_size,
     paper_budgets,
 )
-from discreet.paper.structure import WHOLE, Promise, check_rows, finite, release
+from discreet.paper.structure import WHOLE, Promise, check_rows, finite, kept, release
 from discreet.privacy import Privacy
 
 # How the scope of one entry begins; what the whole object costs follows.
@@ -40,7 +39,7 @@ _CLEAR = 5.0
 _MOST_ROWS = 2**200
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class AttentionState(SumsState):
     """Softmax sums of all columns of the values, and of the denominator, which is the last.
 
@@ -58,11 +57,6 @@ class AttentionState(SumsState):
         return self.sums.design.private_columns
 
     @property
-    def value_bound(self) -> float:
-        """R_w."""
-        return self.sums.design.bounds[0]
-
-    @property
     def structures(self) -> int:
         """How many columns the guarantee covers, the denominator one of them."""
         return _structures(self.scope, self.columns)
@@ -75,7 +69,7 @@ class AttentionState(SumsState):
     @property
     def whole(self) -> Nodes:
         """All nodes of a row."""
-        return self.sums.design.mechanisms(self.columns + 1, self.columns)
+        return super().covered
 
 
 def _structures(scope: Scope, columns: int) -> int:
@@ -114,30 +108,11 @@ class DPCrossAttention(SoftmaxStructure):
         self.state, self.promise = _built(keys, values, options)
         self._warn_if_useless(1 - options.p_f)
 
-    @property
-    def net(self) -> Net:
-        """The net that queries are snapped to."""
-        return self.state.net
-
-    @property
-    def scope(self) -> Scope:
-        """What the guarantee covers."""
-        return self.state.scope
-
-    @property
-    def rows(self) -> int:
-        """The public number of rows: n."""
-        return self.state.sums.trees.rows
-
-    @property
-    def columns(self) -> int:
-        """The columns of the values: d_v."""
-        return self.state.columns
-
-    @property
-    def value_bound(self) -> float:
-        """R_w, that values and answers are clipped to."""
-        return self.state.value_bound
+    net: Net = kept("state.net", "The net that queries are snapped to.")
+    scope: Scope = kept("state.scope", "What the guarantee covers.")
+    rows: int = kept("state.sums.trees.rows", "The public number of rows: n.")
+    columns: int = kept("state.columns", "The columns of the values: d_v.")
+    value_bound: float = kept("state.bound", "R_w, that values and answers are clipped to.")
 
     def _warn_if_useless(self, confidence: float) -> None:
         """Warn if answers will be noise; from public parameters only."""
@@ -155,12 +130,9 @@ class DPCrossAttention(SoftmaxStructure):
         Args:
             Q: queries, shape (m, d); clipped to [0, upper] and snapped to the net.
         """
-        queries = self._queries(Q)
+        queries = self._inside("Q", Q)
         answers = self._shifted_sums(queries) * self.logits.unshifted(queries)[:, None]
         return answers[:, :-1], answers[:, -1]
-
-    def _queries(self, queries: ArrayLike) -> Floats:
-        return self.net.snap(finite("Q", queries, shape=(None, self.kernel.dim)))
 
     def _shifted_sums(self, queries: Floats) -> Floats:
         """Return the sums over keys that begin at zero, shape (m, d_v + 1), D the last."""
@@ -174,7 +146,7 @@ class DPCrossAttention(SoftmaxStructure):
         Args:
             Q: as for `sums`.
         """
-        queries = self._queries(Q)
+        queries = self._inside("Q", Q)
         both = self.state.sums.variance(queries) * self.logits.unshifted(queries)[:, None] ** 2
         return both[:, :-1], both[:, -1]
 
@@ -184,16 +156,11 @@ class DPCrossAttention(SoftmaxStructure):
         Args:
             Q: as for `sums`.
         """
-        shifted = self._shifted_sums(self._queries(Q))
+        shifted = self._shifted_sums(self._inside("Q", Q))
         numerator, denominator = shifted[:, :-1], shifted[:, -1]
         most = self.rows * math.exp(self.kernel.largest_logit)
         safe = np.clip(denominator, self.rows, most)
         return np.clip(numerator / safe[:, None], -self.value_bound, self.value_bound)
-
-    @property
-    def relative_error(self) -> float:
-        """ε' of kernel and snapping, relative to A|V| and D; the output's is 2ε'/(1 - ε')."""
-        return self.logits.snapped_error(self.net)
 
     def sums_error_bound(self, confidence: float) -> tuple[float, float]:
         """Return bounds on the noise and tree errors of all answers of AV and of D, however chosen.
@@ -215,16 +182,13 @@ class DPCrossAttention(SoftmaxStructure):
         sums = self.state.sums
         return float(tail_bound(sums.noise_sums(column), single)) + sums.tree_error(column)
 
-    def error_bound(self, confidence: float) -> float:
+    def _bound(self, confidence: float) -> float:
         """Return a bound on the error of all outputs together, however the queries are chosen.
 
         In entry scope: of all outputs of one fixed column.
 
         With |N̂ - N| ≤ ε'·R_w·D + ζ_v, |D̂ - D| ≤ ε'·D + ζ_d and D ≥ n, the output is off by at most
         (2ε'·R_w·n + ζ_v + R_w·ζ_d)/((1 - ε')·n - ζ_d), and never by more than 2R_w, the clamps'.
-
-        Args:
-            confidence: the probability with which it holds, at least.
         """
         numerator, denominator = self.sums_error_bound(confidence)
         relative, bound, rows = self.relative_error, self.value_bound, float(self.rows)
@@ -245,40 +209,30 @@ def _built(
     net, structures = logits.net(options.eps_0), _structures(scope, columns)
     failure = net.failure_per_point(options.p_f / structures)
     copies = options.copies or (1 if options.tight else copies_needed(failure))
-    features = logits.kernel.features
-    check_softmax_size(
-        rows, features, copies=copies, columns=columns + 1, limit=options.memory_limit
-    )
-    split = SoftmaxSplit(
-        options.budget, features, levels_for(rows), copies, private=structures - 1, public=1
-    )
+    in_scope = {"private": structures - 1, "public": 1}
+    split = SoftmaxSplit(options.budget, logits.kernel.features, rows, copies, **in_scope)
+    split.check_size(columns + 1, options.memory_limit)
     account = split.resolved(options)
     design = SoftmaxDesign(
-        kernel=logits.kernel,
-        upper=logits.box.side,
+        logits.kernel,
+        logits.box.side,
         bounds=(*[options.value_bound] * columns, 1.0),
         private_columns=columns,
         rows=rows,
         copies=copies,
         noise=account.noise,
     )
+    covers = WHOLE if scope is Scope.VECTOR else f"{ENTRY}{_of_whole(split, account, columns)}),"
     weights = np.concatenate([values, np.ones((rows, 1))], axis=1)  # the last: the denominator's
     noisy, promise = release(
         design.exact(logits.box.shifted(keys), weights),
         options,
         composed=account.composed,
         whole=design.mechanisms(columns + 1, columns),
-        scope=WHOLE if scope is Scope.VECTOR else f"{ENTRY}{_of_whole(split, account, columns)}),",
+        scope=covers,
     )
-    state = AttentionState(
-        accounting=options.composition,
-        sums=design.released(noisy),
-        logits=logits,
-        c=account.c,
-        net=net,
-        scope=scope,
-    )
-    return state, promise
+    sums = design.released(noisy)
+    return AttentionState(options.composition, sums, logits, account.c, net, scope), promise
 
 
 def _of_whole(split: SoftmaxSplit, account: SoftmaxAccount, columns: int) -> Privacy:

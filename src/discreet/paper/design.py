@@ -238,13 +238,7 @@ def compose_equal(part: Privacy, count: int, *, delta_prime: float) -> Privacy:
     return simple if simple.epsilon <= advanced.epsilon else advanced
 
 
-FORESTS = {Estimator.PAPER: Forest, Estimator.CONSISTENT: ConsistentForest}
-
-
-def estimator_of(forest: Forest) -> Estimator:
-    """Return how a forest reads its nodes."""
-    [found] = [how for how, kind in FORESTS.items() if type(forest) is kind]
-    return found
+FORESTS = {kind.estimator: kind for kind in (Forest, ConsistentForest)}
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,12 @@ the side of their interval and weights by `weight_bound`, so that everything bel
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet import _validate, accounting
+from discreet import accounting
 from discreet._typing import Floats, Integers
 from discreet.paper.bounds import (
     Box,
@@ -34,7 +31,6 @@ from discreet.paper.design import (
     check_composition,
     compose_equal,
     design,
-    estimator_of,
     node_noise,
     plain_accountant,
     resolved_c,
@@ -63,12 +59,11 @@ from discreet.paper.structure import (
     Structure,
     check_size,
     finite,
+    kept,
     release,
     weighted_points,
 )
 from discreet.privacy import Privacy
-
-Kept = TypeVar("Kept", bound="DistanceState")
 
 _TERMS_AT_A_TIME = 2**20  # bounds the memory of one step of the build
 
@@ -197,7 +192,7 @@ def _moment_terms(points: Floats, weights: Floats, power: int, unit: int) -> Int
     return np.rint(terms).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DistanceState(State):
     """Moment trees of all coordinates, and of copies of them.
 
@@ -206,22 +201,24 @@ class DistanceState(State):
         box: where points lie.
         weight_bound: R_w.
         c: the paper's constant; None where there is none.
+        net: that queries are snapped to, if they are.
     """
 
     trees: DistanceForest
     box: Box
     weight_bound: float
     c: float | None = None
+    net: Net | None = None
 
     @property
     def dim(self) -> int:
         """The number of coordinates."""
-        return self.trees.forest.nodes.shape[0]
+        return int(self.trees.forest.nodes.shape[0])
 
     @property
     def copies(self) -> int:
         """How many noisy trees there are of each."""
-        return self.trees.forest.nodes.shape[2]
+        return self.trees.forest.copies
 
     @property
     def scale(self) -> float:
@@ -240,13 +237,6 @@ class DistanceState(State):
         return self.trees.forest.nodes.nbytes
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdaptiveDistanceState(DistanceState):
-    """The same, for queries that are snapped to a net."""
-
-    net: Net
-
-
 def answer_scale(weight_bound: float, box: Box, power: int) -> float:
     """Return R_w·R^p, if it fits."""
     return public_bound(
@@ -259,63 +249,51 @@ class _Distances(Structure):
 
     state: DistanceState
 
-    @property
-    def box(self) -> Box:
-        """The interval of points and queries, in each coordinate."""
-        return self.state.box
+    box: Box = kept("state.box", "The interval of points and queries, in each coordinate.")
+    upper: float = kept("state.box.upper", "The right end of the interval, in each coordinate.")
+    power: int = kept("state.trees.power", "The power of the distances: p.")
+    weight_bound: float = kept("state.weight_bound", "R_w, that weights are clipped to.")
+    estimator: Estimator = kept("state.trees.forest.estimator", "How the nodes are read.")
 
-    @property
-    def upper(self) -> float:
-        """The right end of the interval, in each coordinate."""
-        return self.box.upper
+    def _positions(self, queries: Floats) -> Floats:
+        """Return queries, shape (m, d), as parts of the interval; snapped, if there is a net."""
+        net = self.state.net
+        if net is None:
+            return self.box.to_unit(queries)
+        return net.snap(self.box.shifted(queries)) / self.box.side
 
-    @property
-    def power(self) -> int:
-        """The power of the distances: p."""
-        return self.state.trees.power
-
-    @property
-    def weight_bound(self) -> float:
-        """R_w, that weights are clipped to."""
-        return self.state.weight_bound
-
-    @property
-    def estimator(self) -> Estimator:
-        """How the nodes are read."""
-        return estimator_of(self.state.trees.forest)
-
-    def _answers(self, positions: Floats) -> Floats:
-        """Return the answers at positions in [0, 1]^d, shape (m, d)."""
-        return self.state.trees.forest.in_parts(self._medians, positions)
+    def _answers(self, queries: Floats) -> Floats:
+        """Return the noisy sums, shape (m,), for queries (m, d)."""
+        return self.state.trees.forest.in_parts(self._medians, self._positions(queries))
 
     def _medians(self, positions: Floats) -> Floats:
         """Return the median over copies of the sums over coordinates, shape (m,)."""
         lines = self.state.trees.query(positions)[..., 0]
         return np.asarray(self.state.scale * np.median(lines.sum(axis=1), axis=1))
 
-    def _variances(self, positions: Floats) -> Floats:
-        """Return the variances of one copy's answers, shape (m,)."""
-        lines = self.state.trees.variance(positions)
+    def _variances(self, queries: Floats) -> Floats:
+        """Return the variances of one copy's answers, shape (m,), for queries (m, d)."""
+        lines = self.state.trees.variance(self._positions(queries))
         return np.asarray(self.state.scale**2 * lines.sum(axis=1))
 
     @property
     def deterministic_error(self) -> float:
-        """The error without noise, worst case: points in the query's own leaves, and rounding."""
-        line = self.state.trees.same_leaf_error + self.state.trees.rounding_error
-        return float(self.state.dim * self.state.scale * line)
+        """The error without noise, worst case: points in the query's own leaves, and rounding.
 
-    def _bound(self, failure: float) -> float:
-        """Return a bound on one copy's error at the worst query."""
-        part, rounding = self.state.trees.noise_sum(self.state.scale, self.state.dim)
-        return tail_bound((part,), failure) + rounding + self.deterministic_error
-
-    def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of one query.
-
-        Args:
-            confidence: the probability with which it holds, at least.
+        With a net, snapping too: n·R_w·d·ε_0 by the Lipschitz lemma.
         """
-        return self._bound(1 - _validate.real("confidence", confidence, above=0, below=1))
+        trees, dim, net = self.state.trees, self.state.dim, self.state.net
+        line = trees.same_leaf_error + trees.rounding_error
+        snapping = 0.0 if net is None else trees.rows * self.weight_bound * dim * net.radius
+        return float(dim * self.state.scale * line + snapping)
+
+    def _bound(self, confidence: float) -> float:
+        """Return a bound on the error of one query, or of all if there is a net."""
+        part, rounding = self.state.trees.noise_sum(self.state.scale, self.state.dim)
+        failure, net = 1 - confidence, self.state.net
+        if net is not None:
+            failure = single_failure_for(self.state.copies, net.failure_per_point(failure))
+        return tail_bound((part,), failure) + rounding + self.deterministic_error
 
 
 class DPTreeDistance(_Distances):
@@ -335,11 +313,8 @@ class DPTreeDistance(_Distances):
             options.budget, composition=options.composition, each=options.p + 1
         )
         self.state, self.promise = _built(
-            DistanceState, points[:, None], signed, options, power=options.p, accountant=accountant
+            points[:, None], signed, options, power=options.p, accountant=accountant
         )
-
-    def _positions(self, y: ArrayLike) -> Floats:
-        return self.box.to_unit(finite("y", y, shape=(None,))[:, None])
 
     def query(self, y: ArrayLike) -> Floats:
         """Return the noisy sum for each query, shape (m,).
@@ -347,7 +322,7 @@ class DPTreeDistance(_Distances):
         Args:
             y: in [lower, upper] (clipped to it), shape (m,).
         """
-        return self._answers(self._positions(y))
+        return self._answers(finite("y", y, shape=(None,))[:, None])
 
     def variance(self, y: ArrayLike) -> Floats:
         """Return the exact noise variance of each answer, shape (m,).
@@ -355,7 +330,7 @@ class DPTreeDistance(_Distances):
         Args:
             y: as for `query`.
         """
-        return self._variances(self._positions(y))
+        return self._variances(finite("y", y, shape=(None,))[:, None])
 
 
 class DPTreeHighDim(_Distances):
@@ -380,31 +355,12 @@ class DPTreeHighDim(_Distances):
         points, signed = weighted_points("X", X, weights, dimensions=2)
         accountant, c = _high_dim_accountant(options, dim=points.shape[1], power=options.p)
         self.state, self.promise = _built(
-            partial(DistanceState, c=c),
-            points,
-            signed,
-            options,
-            power=options.p,
-            accountant=accountant,
+            points, signed, options, power=options.p, accountant=accountant, c=c
         )
 
-    @property
-    def dim(self) -> int:
-        """The number of coordinates: d."""
-        return self.state.dim
-
-    @property
-    def copies(self) -> int:
-        """How many copies a median is taken of: l."""
-        return self.state.copies
-
-    @property
-    def c(self) -> float | None:
-        """The paper's constant; None with tight accounting."""
-        return self.state.c
-
-    def _positions(self, queries: ArrayLike) -> Floats:
-        return self.box.to_unit(finite("Y", queries, shape=(None, self.dim)))
+    dim: int = kept("state.dim", "The number of coordinates: d.")
+    copies: int = kept("state.copies", "How many copies a median is taken of: l.")
+    c: float | None = kept("state.c", "The paper's constant; None with tight accounting.")
 
     def query(self, Y: ArrayLike) -> Floats:  # noqa: N803
         """Return the noisy sum for each query, shape (m,).
@@ -412,7 +368,7 @@ class DPTreeHighDim(_Distances):
         Args:
             Y: rows in [lower, upper]^d (clipped to it), shape (m, d).
         """
-        return self._answers(self._positions(Y))
+        return self._answers(finite("Y", Y, shape=(None, self.dim)))
 
     def variance(self, Y: ArrayLike) -> Floats:  # noqa: N803
         """Return the exact noise variance of a single copy's answers, shape (m,).
@@ -420,7 +376,7 @@ class DPTreeHighDim(_Distances):
         Args:
             Y: as for `query`.
         """
-        return self._variances(self._positions(Y))
+        return self._variances(finite("Y", Y, shape=(None, self.dim)))
 
 
 class DPTreeHighDimAdaptive(DPTreeHighDim):
@@ -433,8 +389,6 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         X: points, shape (n, d); clipped to [lower, upper].
         weights: shape (n,); clipped to ±weight_bound.
     """
-
-    state: AdaptiveDistanceState
 
     @takes(HighDimAdaptiveOptions)
     def __init__(
@@ -451,39 +405,10 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         copies = options.copies or needed
         accountant, c = _high_dim_accountant(options, dim=net.dim, power=1, copies=copies)
         self.state, self.promise = _built(
-            partial(AdaptiveDistanceState, c=c, net=net),
-            points,
-            signed,
-            options,
-            power=1,
-            accountant=accountant,
-            copies=copies,
+            points, signed, options, power=1, accountant=accountant, c=c, copies=copies, net=net
         )
 
-    @property
-    def net(self) -> Net:
-        """The net that queries are snapped to."""
-        return self.state.net
-
-    def _positions(self, queries: ArrayLike) -> Floats:
-        queries = self.box.shifted(finite("Y", queries, shape=(None, self.dim)))
-        return self.net.snap(queries) / self.box.side
-
-    @property
-    def deterministic_error(self) -> float:
-        """The error without noise, snapping included: n·R_w·d·ε_0 by the Lipschitz lemma."""
-        snapping = self.state.trees.rows * self.weight_bound * self.dim * self.net.radius
-        return float(super().deterministic_error + snapping)
-
-    def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of all queries together, however chosen.
-
-        Args:
-            confidence: the probability with which it holds, at least.
-        """
-        confidence = _validate.real("confidence", confidence, above=0, below=1)
-        at_each_point = self.net.failure_per_point(1 - confidence)
-        return self._bound(single_failure_for(self.copies, at_each_point))
+    net: Net = kept("state.net", "The net that queries are snapped to.")
 
 
 def _high_dim_accountant(
@@ -515,25 +440,27 @@ def _high_dim_accountant(
 
 
 def _built(
-    kind: Callable[..., Kept],
     points: Floats,
     weights: Floats,
     options: DistanceOptions | HighDimAdaptiveOptions,
     *,
     power: int,
     accountant: Accountant,
+    c: float | None = None,
     copies: int = 1,
-) -> tuple[Kept, Promise]:
+    net: Net | None = None,
+) -> tuple[DistanceState, Promise]:
     """Return the state of moment trees over points (n, d), and what it costs.
 
     Args:
-        kind: of the state, with what it has beyond a `DistanceState`.
         points: as given.
         weights: likewise, shape (n,).
         options: likewise.
         power: p.
         accountant: what so many levels cost.
+        c: of its composition.
         copies: l.
+        net: that queries will be snapped to.
     """
     levels, box, bound = levels_for(len(points)), options.box, options.weight_bound
     answer_scale(bound, box, power)  # must fit
@@ -564,5 +491,4 @@ def _built(
         whole=chosen.account.mechanisms,
     )
     trees = DistanceForest(forest, noise, power, len(points))
-    accounted = options.composition
-    return kind(accounting=accounted, trees=trees, box=box, weight_bound=bound), promise
+    return DistanceState(options.composition, trees, box, bound, c, net), promise

@@ -8,6 +8,7 @@ guarantee against the receipt.
 
 import os
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,8 @@ from discreet.accounting.compose import check_mechanisms, covers
 from discreet.errors import CorruptRelease
 from discreet.paper.attention import ENTRY, AttentionState, DPCrossAttention
 from discreet.paper.bounds import Box, Net, public_bound
-from discreet.paper.design import (
-    FORESTS,
-    REPLACED_ROW,
-    Change,
-    NodeNoise,
-    estimator_of,
-    law_of,
-)
+from discreet.paper.design import FORESTS, REPLACED_ROW, Change, NodeNoise, law_of
 from discreet.paper.distance import (
-    AdaptiveDistanceState,
     DistanceForest,
     DistanceState,
     DPTreeDistance,
@@ -44,14 +37,11 @@ from discreet.paper.forest import Forest, all_depths, levels_for, node_count
 from discreet.paper.options import Accounting, Estimator, Scope, checked_c
 from discreet.paper.softmax import (
     MOMENTS,
-    AdaptiveSoftmaxState,
     DPTreeSoftmax,
     DPTreeSoftmaxAdaptive,
     Logits,
     SoftmaxDesign,
-    SoftmaxForest,
     SoftmaxNoise,
-    SoftmaxState,
     SumsState,
 )
 from discreet.paper.structure import ALL_COLUMNS, WHOLE, Promise, State, Structure
@@ -101,7 +91,7 @@ def to_bytes(structure: Structure) -> bytes:
     family = FAMILIES.get(type(structure).__name__)
     if family is None or family.kind is not type(structure):
         _validate.reject_argument("structure", structure, f"one of {', '.join(FAMILIES)}")
-    settings, tensors = family.describe(structure.state)
+    settings, tensors = family.described(structure.state)
     everything = {
         "class": family.kind.__name__,
         "settings": settings,
@@ -121,7 +111,7 @@ def from_bytes(data: bytes) -> Structure:
 def restored(settings: Any, tensors: Tensors) -> Structure:  # noqa: ANN401 (whatever JSON holds)
     """Return the structure with these settings and tensors, as far as they can be believed."""
     family = FAMILIES[settings["class"]]
-    state = family.restore(settings["settings"], tensors)
+    state = family.restored(settings["settings"], tensors)
     promise = Promise(
         Guarantee(**settings["guarantee"]),
         Receipt.from_dict(settings["receipt"]),
@@ -163,29 +153,21 @@ def _describe_tree(state: TreeState) -> Described:
         "upper": state.upper,
         "sensitivity": state.step * state.noise.unit,  # a power of two: exact
         "noise": _described_noise(state.noise),
+        "copies": state.copies,
     }
-    return settings | _described_reading(state, state.forest), {"nodes": state.forest.nodes}
+    return settings | _described_reading(state.forest), {"nodes": state.forest.nodes}
 
 
-def _tree(settings: Settings, tensors: Tensors, *, copies: int = 1) -> TreeState:
-    levels = _count(settings, "levels", _MOST_LEVELS)
+def _tree(settings: Settings, tensors: Tensors) -> TreeState:
+    levels, copies = _count(settings, "levels", _MOST_LEVELS), _copies(settings)
     noise = _noise(settings["noise"], leaf_change(1 << levels))
     return TreeState(
-        accounting=_accounting(settings),
+        _accounting(settings),
         forest=_forest(settings, tensors, levels=levels, shape=(1, copies, 1, 1)),
         noise=noise,
         upper=public_bound("upper", settings["upper"]),
         step=public_bound("sensitivity", settings["sensitivity"]) / noise.unit,
     )
-
-
-def _describe_boosted(state: TreeState) -> Described:
-    settings, tensors = _describe_tree(state)
-    return settings | {"copies": state.copies}, tensors
-
-
-def _boosted(settings: Settings, tensors: Tensors) -> TreeState:
-    return _tree(settings, tensors, copies=_count(settings, "copies"))
 
 
 def _describe_distance(state: DistanceState) -> Described:
@@ -195,87 +177,67 @@ def _describe_distance(state: DistanceState) -> Described:
         "weight_bound": state.weight_bound,
         "rows": trees.rows,
         "noise": _described_noise(trees.noise),
+        "dim": state.dim,
+        "c": state.c,
+        "copies": state.copies,
     }
-    public = _described_box(state.box) | _described_reading(state, trees.forest)
+    public = _described_places(state.box, state.net) | _described_reading(trees.forest)
     return settings | public, {"nodes": trees.forest.nodes}
 
 
-def _distance_parts(
-    settings: Settings, tensors: Tensors, *, dim: int, copies: int
-) -> dict[str, Any]:
-    """Return what every `DistanceState` has."""
+def _distance(settings: Settings, tensors: Tensors) -> DistanceState:
     box, power, rows = _box(settings), _count(settings, "p", 200), _count(settings, "rows")
+    dim = _count(settings, "dim") if "dim" in settings else 1  # a line
     bound = public_bound("weight_bound", settings["weight_bound"])
     answer_scale(bound, box, power)  # must fit
-    shape = (dim, copies, 1, power + 1)
-    forest = _forest(settings, tensors, levels=levels_for(rows), shape=shape)
-    return {
-        "accounting": _accounting(settings),
-        "trees": DistanceForest(forest, _noise(settings["noise"]), power, rows),
-        "box": box,
-        "weight_bound": bound,
-    }
-
-
-def _distance(settings: Settings, tensors: Tensors) -> DistanceState:
-    return DistanceState(**_distance_parts(settings, tensors, dim=1, copies=1))
-
-
-def _describe_high_dim(state: DistanceState) -> Described:
-    settings, tensors = _describe_distance(state)
-    return settings | {"dim": state.dim, "c": state.c}, tensors
-
-
-def _high_dim(settings: Settings, tensors: Tensors) -> DistanceState:
-    dim = _count(settings, "dim")
-    parts = _distance_parts(settings, tensors, dim=dim, copies=1)
-    return DistanceState(**parts, c=_constant(settings))
-
-
-def _describe_high_dim_adaptive(state: AdaptiveDistanceState) -> Described:
-    settings, tensors = _describe_high_dim(state)
-    return settings | {"eps_0": state.net.radius, "copies": state.copies}, tensors
-
-
-def _high_dim_adaptive(settings: Settings, tensors: Tensors) -> AdaptiveDistanceState:
-    if settings["p"] != 1:
+    net = _net(settings, box.side, dim)
+    if net is not None and power != 1:
         raise CorruptRelease("Expected p = 1, for which alone there is an adaptive bound.")
-    dim, copies = _count(settings, "dim"), _count(settings, "copies")
-    parts = _distance_parts(settings, tensors, dim=dim, copies=copies)
-    net = Net(_box(settings).side, settings["eps_0"], dim)
-    return AdaptiveDistanceState(**parts, c=_constant(settings), net=net)
+    shape = (dim, _copies(settings), 1, power + 1)
+    forest = _forest(settings, tensors, levels=levels_for(rows), shape=shape)
+    trees = DistanceForest(forest, _noise(settings["noise"]), power, rows)
+    return DistanceState(_accounting(settings), trees, box, bound, _constant(settings), net)
 
 
 def _describe_sums(state: SumsState) -> Described:
-    sums, noise = state.sums, state.sums.design.noise
+    sums, kernel, box = state.sums, state.logits.kernel, state.logits.box
+    # None for the paper's own, whose reach is the side and nothing that is rounded.
+    paper = kernel.scale == 1 / kernel.dim and state.logits.reach == box.side
     settings: dict[str, object] = {
         "rows": sums.trees.rows,
-        "noise": _described_noise(noise.features),
-        "totals_noise": _described_noise(noise.totals),
-        "accounting": str(state.accounting),
+        "noise": _described_noise(sums.design.noise.features),
+        "totals_noise": _described_noise(sums.design.noise.totals),
+        "weight_bound": state.bound,
         "c": state.c,
+        "copies": sums.design.copies,
+        "dim": kernel.dim,
+        "degree": kernel.degree,
+        "eps_s": kernel.eps_s,
+        "scale": None if paper else kernel.scale,
     }
-    tensors = {
-        "nodes": sums.trees.forest.nodes,
-        "totals": sums.totals[:, : sums.design.private_columns],
-    }
-    return settings | _described_logits(state.logits), tensors
+    totals = sums.totals[:, : sums.design.private_columns]
+    tensors = {"nodes": sums.trees.forest.nodes, "totals": totals}
+    return settings | _described_places(box, state.net), tensors
+
+
+def _logits(settings: Settings) -> Logits:
+    """Return the logits, of the degree that there is, whatever eps_s would give today."""
+    dim, box, scale = _count(settings, "dim"), _box(settings), settings["scale"]
+    if settings["eps_s"] is not None:
+        found = Logits.of(dim, box, eps_s=settings["eps_s"], scale=scale)
+        if found.kernel.degree == settings["degree"]:
+            return found
+    return Logits.of(dim, box, degree=settings["degree"], scale=scale)
 
 
 def _sums(
-    settings: Settings,
-    tensors: Tensors,
-    logits: Logits,
-    *,
-    bounds: tuple[float, ...],
-    private_columns: int,
-    copies: int,
-) -> SoftmaxForest:
-    """Return the softmax sums that `_describe_sums` described."""
-    rows = _count(settings, "rows")
+    settings: Settings, tensors: Tensors, *, bounds: tuple[float, ...], private_columns: int
+) -> SumsState:
+    """Return the softmax sums of these columns."""
+    logits, rows, copies = _logits(settings), _count(settings, "rows"), _copies(settings)
     design = SoftmaxDesign(
-        kernel=logits.kernel,
-        upper=logits.box.side,
+        logits.kernel,
+        logits.box.side,
         bounds=bounds,
         private_columns=private_columns,
         rows=rows,
@@ -290,134 +252,91 @@ def _sums(
         shape=(logits.kernel.features, copies, len(bounds), MOMENTS),
     )
     totals = _checked_tensor(tensors, "totals", (copies, private_columns), np.float64)
-    return design.restored(forest, totals)
+    net = _net(settings, logits.box.upper, logits.kernel.dim)
+    sums = design.restored(forest, totals)
+    return SumsState(_accounting(settings), sums, logits, _constant(settings), net)
 
 
-def _described_logits(logits: Logits) -> dict[str, object]:
-    kernel = logits.kernel
-    # None for the paper's own, whose reach is the side and nothing that is rounded.
-    paper = kernel.scale == 1 / kernel.dim and logits.reach == logits.box.side
-    return _described_box(logits.box) | {
-        "dim": kernel.dim,
-        "degree": kernel.degree,
-        "eps_s": kernel.eps_s,
-        "scale": None if paper else kernel.scale,
-    }
-
-
-def _logits(settings: Settings) -> Logits:
-    """Return the logits, of the degree that there is, whatever eps_s would give today."""
-    dim, box, scale = _count(settings, "dim"), _box(settings), settings["scale"]
-    if settings["eps_s"] is not None:
-        found = Logits.of(dim, box, eps_s=settings["eps_s"], scale=scale)
-        if found.kernel.degree == settings["degree"]:
-            return found
-    return Logits.of(dim, box, degree=settings["degree"], scale=scale)
-
-
-def _describe_softmax(state: SoftmaxState) -> Described:
-    settings, tensors = _describe_sums(state)
-    return settings | {"weight_bound": state.weight_bound}, tensors
-
-
-def _softmax_parts(settings: Settings, tensors: Tensors, *, copies: int) -> dict[str, Any]:
-    """Return what every `SoftmaxState` has."""
-    logits, bound = _logits(settings), public_bound("weight_bound", settings["weight_bound"])
-    return {
-        "accounting": _accounting(settings),
-        "sums": _sums(settings, tensors, logits, bounds=(bound,), private_columns=1, copies=copies),
-        "logits": logits,
-        "c": _constant(settings),
-    }
-
-
-def _softmax(settings: Settings, tensors: Tensors) -> SoftmaxState:
-    return SoftmaxState(**_softmax_parts(settings, tensors, copies=1))
-
-
-def _describe_softmax_adaptive(state: AdaptiveSoftmaxState) -> Described:
-    settings, tensors = _describe_softmax(state)
-    return settings | {"eps_0": state.net.radius, "copies": state.copies}, tensors
-
-
-def _softmax_adaptive(settings: Settings, tensors: Tensors) -> AdaptiveSoftmaxState:
-    parts = _softmax_parts(settings, tensors, copies=_count(settings, "copies"))
-    return AdaptiveSoftmaxState(**parts, net=_query_net(settings, parts["logits"]))
+def _softmax(settings: Settings, tensors: Tensors) -> SumsState:
+    bound = public_bound("weight_bound", settings["weight_bound"])
+    return _sums(settings, tensors, bounds=(bound,), private_columns=1)
 
 
 def _describe_attention(state: AttentionState) -> Described:
     settings, tensors = _describe_sums(state)
-    own = {
-        "value_bound": state.value_bound,
-        "columns": state.columns,
-        "scope": str(state.scope),
-        "copies": state.copies,
-        "eps_0": state.net.radius,
-    }
+    own = {"value_bound": state.bound, "columns": state.columns, "scope": str(state.scope)}
     return settings | own, tensors
 
 
 def _attention(settings: Settings, tensors: Tensors) -> AttentionState:
-    logits = _logits(settings)
     columns = _count(settings, "columns", tensors["nodes"].size)
     bound = public_bound("value_bound", settings["value_bound"])
-    sums = _sums(
-        settings,
-        tensors,
-        logits,
-        bounds=(*[bound] * columns, 1.0),
-        private_columns=columns,
-        copies=_count(settings, "copies"),
-    )
-    return AttentionState(
-        accounting=_accounting(settings),
-        sums=sums,
-        logits=logits,
-        c=_constant(settings),
-        net=_query_net(settings, logits),
-        scope=_validate.choice("scope", settings["scope"], Scope),
-    )
-
-
-def _query_net(settings: Settings, logits: Logits) -> Net:
-    return Net(logits.box.upper, settings["eps_0"], logits.kernel.dim)
+    bounds = (*[bound] * columns, 1.0)
+    found = _sums(settings, tensors, bounds=bounds, private_columns=columns)
+    return AttentionState(**vars(found), scope=_validate.choice("scope", settings["scope"], Scope))
 
 
 @dataclass(frozen=True)
 class Family:
-    """How the states of one class become settings and tensors, and these a state again."""
+    """What the files of one class hold.
+
+    Attributes:
+        kind: the class.
+        names: of its settings.
+        describe: returns settings, these among them, and tensors of a state.
+        restore: returns the state.
+    """
 
     kind: type[Structure]
+    names: AbstractSet[str]
     describe: Callable[[Any], Described]
     restore: Callable[[Settings, Tensors], State]
+
+    def described(self, state: State) -> Described:
+        """Return the settings and tensors of a state."""
+        settings, tensors = self.describe(state)
+        every = settings | {"accounting": str(state.accounting)}
+        return {name: every[name] for name in self.names}, tensors
+
+    def restored(self, settings: Settings, tensors: Tensors) -> State:
+        """Return the state with these settings, if all are there, and tensors."""
+        return self.restore({name: settings[name] for name in self.names}, tensors)
+
+
+_LEVELS = {"accounting", "estimator", "depths", "noise", "upper"}
+_TREE = _LEVELS | {"levels", "sensitivity"}
+_LINE = _LEVELS | {"p", "lower", "weight_bound", "rows"}
+_SPACE = _LINE | {"dim", "c"}
+_MEDIAN = {"eps_0", "copies"}
+_LOGITS = {"lower", "upper", "dim", "degree", "eps_s", "scale"}
+_SUMS = _LOGITS | {"accounting", "c", "rows", "noise", "totals_noise"}
+_SOFTMAX = _SUMS | {"weight_bound"}
+_ATTENTION = _SUMS | _MEDIAN | {"value_bound", "columns", "scope"}
 
 
 # All there are. Closed: what is not on it is neither saved nor loaded.
 FAMILIES = {
     family.kind.__name__: family
     for family in (
-        Family(DPTree, _describe_tree, _tree),
-        Family(DPTreeBoosted, _describe_boosted, _boosted),
-        Family(DPTreeDistance, _describe_distance, _distance),
-        Family(DPTreeHighDim, _describe_high_dim, _high_dim),
-        Family(DPTreeHighDimAdaptive, _describe_high_dim_adaptive, _high_dim_adaptive),
-        Family(DPTreeSoftmax, _describe_softmax, _softmax),
-        Family(DPTreeSoftmaxAdaptive, _describe_softmax_adaptive, _softmax_adaptive),
-        Family(DPCrossAttention, _describe_attention, _attention),
+        Family(DPTree, _TREE, _describe_tree, _tree),
+        Family(DPTreeBoosted, _TREE | {"copies"}, _describe_tree, _tree),
+        Family(DPTreeDistance, _LINE, _describe_distance, _distance),
+        Family(DPTreeHighDim, _SPACE, _describe_distance, _distance),
+        Family(DPTreeHighDimAdaptive, _SPACE | _MEDIAN, _describe_distance, _distance),
+        Family(DPTreeSoftmax, _SOFTMAX, _describe_sums, _softmax),
+        Family(DPTreeSoftmaxAdaptive, _SOFTMAX | _MEDIAN, _describe_sums, _softmax),
+        Family(DPCrossAttention, _ATTENTION, _describe_attention, _attention),
     )
 }
 
 
-def _described_reading(state: State, forest: Forest) -> dict[str, object]:
-    return {
-        "accounting": str(state.accounting),
-        "estimator": str(estimator_of(forest)),
-        "depths": list(forest.depths),
-    }
+def _described_reading(forest: Forest) -> dict[str, object]:
+    return {"estimator": str(forest.estimator), "depths": list(forest.depths)}
 
 
-def _described_box(box: Box) -> dict[str, object]:
-    return {"lower": box.lower, "upper": box.upper}
+def _described_places(box: Box, net: Net | None) -> dict[str, object]:
+    radius = None if net is None else net.radius
+    return {"lower": box.lower, "upper": box.upper, "eps_0": radius}
 
 
 def _described_noise(noise: NodeNoise) -> dict[str, object]:
@@ -474,13 +393,25 @@ def _count(settings: Settings, name: str, most: int = _MOST_ROWS) -> int:
     return _validate.whole(name, settings[name], at_least=1, at_most=most)
 
 
+def _copies(settings: Settings) -> int:
+    """Return how many copies there are; one where the settings have no number."""
+    return _count(settings, "copies") if "copies" in settings else 1
+
+
+def _net(settings: Settings, upper: float, dim: int) -> Net | None:
+    """Return the net on [0, upper]^dim, if the settings have one."""
+    return Net(upper, settings["eps_0"], dim) if "eps_0" in settings else None
+
+
 def _accounting(settings: Settings) -> Accounting:
     """Return how the noise was set."""
     return _validate.choice("accounting", settings["accounting"], Accounting)
 
 
 def _constant(settings: Settings) -> float | None:
-    """Return the paper's c; with tight accounting there is none."""
+    """Return the paper's c; with tight accounting, or on a line, there is none."""
+    if "c" not in settings:
+        return None
     if (settings["c"] is None) != (_accounting(settings) is Accounting.TIGHT):
         raise CorruptRelease("Expected a c for the paper's accounting, and none for the tight one.")
     return None if settings["c"] is None else checked_c(settings["c"])

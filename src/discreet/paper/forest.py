@@ -12,13 +12,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from discreet._typing import Floats, Integers
 from discreet.noise.entropy import Entropy
 from discreet.noise.law import IntegerLaw
+from discreet.paper.options import Estimator
 
 # How much memory one gather may take; more queries than fit are answered in several.
 _GATHER_BYTES = 2**26
@@ -100,6 +101,8 @@ class Forest:
     levels: int
     depths: tuple[int, ...]
 
+    estimator: ClassVar = Estimator.PAPER
+
     @classmethod
     def grow(
         cls,
@@ -127,6 +130,11 @@ class Forest:
                 forest.level(depth)[...] += level[:, :, None]
             level = level[:, 0::2] + level[:, 1::2]
         return forest
+
+    @property
+    def copies(self) -> int:
+        """How many noisy trees there are of each."""
+        return int(self.nodes.shape[2])
 
     def level(self, depth: int) -> Integers:
         """Return the nodes of one level, a view, shape (coordinates, 2^depth, ...)."""
@@ -194,6 +202,8 @@ class ConsistentForest(Forest):
     released. Fewer levels share the budget, and more siblings are added up: which is better, the
     exact variance tells before anything is built. `docs/beyond.md`, "Better trees".
     """
+
+    estimator: ClassVar = Estimator.CONSISTENT
 
     @cached_property
     def _before(self) -> Floats:

@@ -5,12 +5,12 @@ that shows them all, with their defaults, in its signature; `described` puts the
 docstring of the structure.
 """
 
-import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from discreet import _validate
@@ -116,6 +116,27 @@ def checked_c(c: object) -> float | None:
     return _validate.real("c", c, above=0, at_most=LARGEST_C)
 
 
+def _one_of(kind: type[StrEnum]) -> Callable[[str, object], StrEnum]:
+    return lambda name, value: _validate.choice(name, value, kind)
+
+
+# How an option is checked; None passes where it is the default.
+_CHECKS: dict[str, Callable[[str, Any], object]] = {
+    "accounting": _one_of(Accounting),
+    "noise": _one_of(Noise),
+    "scope": _one_of(Scope),
+    "sensitivity": public_bound,
+    "weight_bound": public_bound,
+    "value_bound": public_bound,
+    "delta_prime": partial(_validate.real, above=0, below=0.5),
+    "p_f": partial(_validate.real, above=0, below=1),
+    "delta_fail": partial(_validate.real, above=0, below=1),
+    "p": partial(_validate.whole, at_least=1, at_most=200),
+    "copies": partial(_validate.whole, at_least=1),
+    "c": lambda _, value: value if checked_c(value) is None else float(value),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What every structure takes.
@@ -146,17 +167,14 @@ class Options:
     account: Account | None = None
 
     def __post_init__(self) -> None:
-        self._keep(
-            epsilon=self.budget.epsilon,
-            upper=self.box.upper,
-            accounting=_validate.choice("accounting", self.accounting, Accounting),
-            account=account_of(self.ledger, self.dataset, self.analyst, self.account),
-        )
-
-    def _keep(self, **checked: object) -> None:
-        """Put checked values into the place of those that were given."""
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        for each in fields(self):
+            value, check = getattr(self, each.name), _CHECKS.get(each.name)
+            if check is not None and (value is not None or each.default is not None):
+                object.__setattr__(self, each.name, check(each.name, value))
+        object.__setattr__(self, "epsilon", self.budget.epsilon)  # which are checked there
+        object.__setattr__(self, "upper", self.box.upper)
+        account = account_of(self.ledger, self.dataset, self.analyst, self.account)
+        object.__setattr__(self, "account", account)
 
     @property
     def budget(self) -> Budget:
@@ -196,11 +214,6 @@ class LevelOptions(Options):
     branching: int | None = None
     noise: Noise | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.noise is not None:
-            self._keep(noise=_validate.choice("noise", self.noise, Noise))
-
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOptions(LevelOptions):
@@ -212,10 +225,6 @@ class TreeOptions(LevelOptions):
     """
 
     sensitivity: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep(sensitivity=public_bound("sensitivity", self.sensitivity))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,11 +239,6 @@ class BoostedOptions(TreeOptions):
 
     delta_fail: float
     copies: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.real("delta_fail", self.delta_fail, above=0, below=1)
-        self._keep(copies=_checked_copies(self.copies))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,10 +267,6 @@ class WeightedOptions(PlacedOptions):
 
     weight_bound: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep(weight_bound=public_bound("weight_bound", self.weight_bound))
-
 
 @dataclass(frozen=True, kw_only=True)
 class SplitOptions(Options):
@@ -287,11 +287,6 @@ class SplitOptions(Options):
         """What may be spent."""
         return Budget(self.epsilon, self.delta, self.delta_prime)
 
-    def __post_init__(self) -> None:
-        _validate.real("delta_prime", self.delta_prime, above=0, below=0.5)
-        super().__post_init__()
-        checked_c(self.c)
-
 
 @dataclass(frozen=True, kw_only=True)
 class NetOptions(Options):
@@ -308,11 +303,6 @@ class NetOptions(Options):
     p_f: float
     eps_0: float | None = None
     copies: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.real("p_f", self.p_f, above=0, below=1)
-        self._keep(copies=_checked_copies(self.copies))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,10 +323,6 @@ class LogitOptions(PlacedOptions):
     scale: float | None = None
     noise: Noise = Noise.TRUNCATED_LAPLACE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep(noise=_validate.choice("noise", self.noise, Noise))
-
 
 @dataclass(frozen=True, kw_only=True)
 class DistanceOptions(WeightedOptions, LevelOptions):
@@ -347,10 +333,6 @@ class DistanceOptions(WeightedOptions, LevelOptions):
     """
 
     p: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep(p=_validate.whole("p", self.p, at_least=1, at_most=200))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,18 +367,6 @@ class AttentionOptions(NetOptions, SplitOptions, LogitOptions):
 
     value_bound: float
     scope: str = Scope.VECTOR
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep(
-            value_bound=public_bound("value_bound", self.value_bound),
-            scope=_validate.choice("scope", self.scope, Scope),
-        )
-
-
-def _checked_copies(copies: int | None) -> int | None:
-    """Return how many copies there are to be, if that is given."""
-    return None if copies is None else _validate.whole("copies", copies, at_least=1)
 
 
 Shown = ParamSpec("Shown")
@@ -434,7 +404,7 @@ def takes(options: Callable[Shown, Given_co]) -> _Constructor[Shown, Given_co]:
         by_name = [_parameter(known[name]) for name in _SHOWN if name in known]
         shown = signature.replace(parameters=[*rows, *by_name])
 
-        @functools.wraps(init)
+        @wraps(init)
         def checked(*given: Any, **named: Any) -> None:  # noqa: ANN401
             found = shown.bind(*given, **named).arguments
             asked = {name: found.pop(name) for name in known if name in found}
@@ -447,7 +417,7 @@ def takes(options: Callable[Shown, Given_co]) -> _Constructor[Shown, Given_co]:
         checked.options = options  # type: ignore[attr-defined]
         return checked
 
-    return constructor  # type: ignore[return-value]
+    return constructor
 
 
 def _parameter(option: Any) -> inspect.Parameter:  # noqa: ANN401 (a field of any type)

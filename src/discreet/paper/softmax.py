@@ -8,10 +8,8 @@ points that are all one.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,12 +53,11 @@ from discreet.paper.structure import (
     Structure,
     check_size,
     finite,
+    kept,
     release,
     weighted_points,
 )
 from discreet.privacy import Privacy
-
-Kept = TypeVar("Kept", bound="SoftmaxState")
 
 MOMENTS = 3  # p = 2: weights, weighted sums, weighted squares
 
@@ -219,7 +216,7 @@ class SoftmaxSplit:
     Attributes:
         budget: of all columns that the guarantee covers.
         features: r.
-        levels: L.
+        rows: n.
         copies: l.
         private: how many of the columns have weights whose sum is private.
         public: how many have a public one, on which nothing is spent.
@@ -227,10 +224,26 @@ class SoftmaxSplit:
 
     budget: Budget
     features: int
-    levels: int
+    rows: int
     copies: int
     private: int
     public: int = 0
+
+    @property
+    def levels(self) -> int:
+        """L."""
+        return levels_for(self.rows)
+
+    def check_size(self, columns: int, limit: int) -> None:
+        """Check the size of the trees of so many columns before any is allocated."""
+        factors = {
+            "nodes": node_count(all_depths(self.levels)),
+            "features": self.features,
+            "moments": MOMENTS,
+            "copies": self.copies,
+            "columns": columns,
+        }
+        check_size(factors, limit=limit)
 
     def nodes(self, private: int) -> int:
         """Return how many nodes a row touches in so many private columns, and the public ones."""
@@ -242,27 +255,19 @@ class SoftmaxSplit:
         """The share of one copy of one column."""
         return self.budget.share((self.private + self.public) * self.copies)
 
-    def _budgets(self, c: float) -> NodeBudgets:
+    def budgets(self, c: float) -> NodeBudgets:
+        """Return the shares of one node."""
         return paper_budgets(self.one, c=c, features=self.features, levels=self.levels)
 
     def composed(self, c: float, private: int) -> Privacy:
         """Return what the theorems give for so many private columns, and the public ones."""
-        budgets = self._budgets(c)
-        parts = [
-            (
-                paper_composition(
-                    budgets,
-                    self.one,
-                    features=self.features,
-                    levels=self.levels,
-                    private_total=is_private,
-                ),
-                columns * self.copies,
-            )
-            for is_private, columns in ((True, private), (False, self.public))
-            if columns
-        ]
-        return accounting.basic(parts)
+        budgets, size = self.budgets(c), {"features": self.features, "levels": self.levels}
+        of_private, of_public = (
+            paper_composition(budgets, self.one, private_total=total, **size)
+            for total in (True, False)
+        )
+        parts = [(of_private, private * self.copies), (of_public, self.public * self.copies)]
+        return accounting.basic([part for part in parts if part[1]])
 
     def resolved(self, options: SoftmaxOptions | AttentionOptions) -> "SoftmaxAccount":
         """Return the noise that was asked for: the least in the budget, or by Algorithm 3."""
@@ -272,7 +277,7 @@ class SoftmaxSplit:
             return SoftmaxAccount(SoftmaxNoise(account.noise, account.noise), account.composed)
         c = resolved_c(options.c, lambda c: self.composed(c, self.private), total)
         composed = check_composition(self.composed(c, self.private), total)
-        return SoftmaxAccount(self._budgets(c).noise(options.noise), composed, c)
+        return SoftmaxAccount(self.budgets(c).noise(options.noise), composed, c)
 
 
 @dataclass(frozen=True)
@@ -464,21 +469,7 @@ class SoftmaxForest:
         return error
 
 
-def check_softmax_size(rows: int, features: int, *, copies: int, columns: int, limit: int) -> None:
-    """Check the size of all trees before any is allocated."""
-    check_size(
-        {
-            "nodes": node_count(all_depths(levels_for(rows))),
-            "features": features,
-            "moments": MOMENTS,
-            "copies": copies,
-            "columns": columns,
-        },
-        limit=limit,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class SumsState(State):
     """Trees for softmax sums, of any number of columns and copies.
 
@@ -486,16 +477,24 @@ class SumsState(State):
         sums: the noisy trees, and how they are read.
         logits: where points and queries lie, and the kernel.
         c: the paper's constant; None with tight accounting.
+        net: that queries are snapped to, if they are.
     """
 
     sums: SoftmaxForest
     logits: Logits
     c: float | None
+    net: Net | None
 
     @property
-    def copies(self) -> int:
-        """How many noisy trees there are of each."""
-        return self.sums.design.copies
+    def bound(self) -> float:
+        """R_w, of all weights that are private."""
+        return self.sums.design.bounds[0]
+
+    @property
+    def covered(self) -> Nodes:
+        """All nodes of a row."""
+        design = self.sums.design
+        return design.mechanisms(len(design.bounds), design.private_columns)
 
     @property
     def nbytes(self) -> int:
@@ -503,63 +502,31 @@ class SumsState(State):
         return self.sums.nbytes
 
 
-@dataclass(frozen=True, kw_only=True)
-class SoftmaxState(SumsState):
-    """The same for one column of weights, which are private."""
-
-    @property
-    def weight_bound(self) -> float:
-        """R_w."""
-        [bound] = self.sums.design.bounds
-        return bound
-
-    @property
-    def covered(self) -> Nodes:
-        """All nodes of a row."""
-        return self.sums.design.mechanisms(1, 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdaptiveSoftmaxState(SoftmaxState):
-    """The same, for queries that are snapped to a net."""
-
-    net: Net
-
-
 class SoftmaxStructure(Structure):
     """What structures of softmax sums have in common."""
 
     state: SumsState
 
-    @property
-    def logits(self) -> Logits:
-        """Where points and queries lie, and the kernel."""
-        return self.state.logits
+    logits: Logits = kept("state.logits", "Where points and queries lie, and the kernel.")
+    kernel: Taylor = kept("state.logits.kernel", "The feature map P.")
+    box: Box = kept("state.logits.box", "The range of each coordinate of the points.")
+    upper: float = kept("state.logits.box.upper", "R, the right end of that range.")
+    copies: int = kept("state.sums.design.copies", "How many copies a median is taken of: l.")
+    c: float | None = kept("state.c", "The paper's constant; None with tight accounting.")
 
     @property
-    def kernel(self) -> Taylor:
-        """The feature map P."""
-        return self.logits.kernel
+    def relative_error(self) -> float:
+        """ε' of the kernel, and of snapping if there is a net, relative to |w|ᵀexp(Xy/d).
 
-    @property
-    def box(self) -> Box:
-        """The range of each coordinate of the points."""
-        return self.logits.box
+        That of an attention's outputs is 2ε'/(1 - ε').
+        """
+        net = self.state.net
+        return self.kernel.error if net is None else self.logits.snapped_error(net)
 
-    @property
-    def upper(self) -> float:
-        """R, the right end of the range of each coordinate."""
-        return self.box.upper
-
-    @property
-    def copies(self) -> int:
-        """How many copies a median is taken of: l."""
-        return self.state.copies
-
-    @property
-    def c(self) -> float | None:
-        """The paper's constant; None with tight accounting."""
-        return self.state.c
+    def _inside(self, name: str, queries: ArrayLike) -> Floats:
+        """Return queries, clipped to [0, upper], and snapped if there is a net."""
+        inside = self.logits.inside(finite(name, queries, shape=(None, self.kernel.dim)))
+        return inside if self.state.net is None else self.state.net.snap(inside)
 
 
 class DPTreeSoftmax(SoftmaxStructure):
@@ -574,8 +541,6 @@ class DPTreeSoftmax(SoftmaxStructure):
         weights: shape (n,); clipped to ±weight_bound.
     """
 
-    state: SoftmaxState
-
     @takes(SoftmaxOptions)
     def __init__(
         self,
@@ -585,15 +550,9 @@ class DPTreeSoftmax(SoftmaxStructure):
     ) -> None:
         points, signed = weighted_points("X", X, weights, dimensions=2)
         logits = Logits.asked(points.shape[1], options)
-        self.state, self.promise = _built(SoftmaxState, points, signed, options, logits)
+        self.state, self.promise = _built(points, signed, options, logits)
 
-    @property
-    def weight_bound(self) -> float:
-        """R_w, that weights are clipped to."""
-        return self.state.weight_bound
-
-    def _queries(self, queries: ArrayLike) -> Floats:
-        return self.logits.inside(finite("Y", queries, shape=(None, self.kernel.dim)))
+    weight_bound: float = kept("state.bound", "R_w, that weights are clipped to.")
 
     def query(self, Y: ArrayLike) -> Floats:  # noqa: N803
         """Return the noisy sum for each query, shape (m,).
@@ -601,7 +560,7 @@ class DPTreeSoftmax(SoftmaxStructure):
         Args:
             Y: rows in [0, upper]^d (clipped to it), shape (m, d).
         """
-        queries = self._queries(Y)
+        queries = self._inside("Y", Y)
         shifted = np.median(self.state.sums.query(queries)[..., 0], axis=1)
         return np.asarray(shifted * self.logits.unshifted(queries))
 
@@ -611,13 +570,8 @@ class DPTreeSoftmax(SoftmaxStructure):
         Args:
             Y: as for `query`.
         """
-        queries = self._queries(Y)
+        queries = self._inside("Y", Y)
         return self.state.sums.variance(queries)[:, 0] * self.logits.unshifted(queries) ** 2
-
-    @property
-    def relative_error(self) -> float:
-        """The error relative to |w|ᵀexp(Xy/d): the kernel's."""
-        return self.kernel.error
 
     @property
     def deterministic_error(self) -> float:
@@ -629,16 +583,11 @@ class DPTreeSoftmax(SoftmaxStructure):
         largest = rows * self.weight_bound * math.exp(self.kernel.largest_logit)
         return self.relative_error * largest + self.state.sums.tree_error(0)
 
-    def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of one query.
-
-        Args:
-            confidence: the probability with which it holds, at least.
-        """
-        return self._bound(1 - _validate.real("confidence", confidence, above=0, below=1))
-
-    def _bound(self, failure: float) -> float:
-        """Return a bound on one copy's error at the worst query."""
+    def _bound(self, confidence: float) -> float:
+        """Return a bound on the error of one query, or of all if there is a net."""
+        failure, net = 1 - confidence, self.state.net
+        if net is not None:
+            failure = single_failure_for(self.copies, net.failure_per_point(failure))
         return tail_bound(self.state.sums.noise_sums(0), failure) + self.deterministic_error
 
 
@@ -653,8 +602,6 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         weights: shape (n,); clipped to ±weight_bound.
     """
 
-    state: AdaptiveSoftmaxState
-
     @takes(SoftmaxAdaptiveOptions)
     def __init__(
         self,
@@ -666,59 +613,31 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         logits = Logits.asked(points.shape[1], options)
         net = logits.net(options.eps_0)
         needed = 1 if options.tight else copies_needed(net.failure_per_point(options.p_f))
-        self.state, self.promise = _built(
-            partial(AdaptiveSoftmaxState, net=net),
-            points,
-            signed,
-            options,
-            logits,
-            copies=options.copies or needed,
-        )
+        copies = options.copies or needed
+        self.state, self.promise = _built(points, signed, options, logits, copies=copies, net=net)
 
-    @property
-    def net(self) -> Net:
-        """The net that queries are snapped to."""
-        return self.state.net
-
-    def _queries(self, queries: ArrayLike) -> Floats:
-        return self.net.snap(super()._queries(queries))
-
-    @property
-    def relative_error(self) -> float:
-        """The error relative to |w|ᵀexp(Xy/d): kernel and snapping."""
-        return self.logits.snapped_error(self.net)
-
-    def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of all queries together, however chosen.
-
-        Args:
-            confidence: the probability with which it holds, at least.
-        """
-        confidence = _validate.real("confidence", confidence, above=0, below=1)
-        at_each_point = self.net.failure_per_point(1 - confidence)
-        return self._bound(single_failure_for(self.copies, at_each_point))
+    net: Net = kept("state.net", "The net that queries are snapped to.")
 
 
 def _built(
-    kind: Callable[..., Kept],
     points: Floats,
     weights: Floats,
     options: SoftmaxOptions,
     logits: Logits,
     *,
     copies: int = 1,
-) -> tuple[Kept, Promise]:
+    net: Net | None = None,
+) -> tuple[SumsState, Promise]:
     """Return the state of softmax trees over points (n, d) and weights (n,), and what it costs."""
-    rows, features = len(points), logits.kernel.features
-    check_softmax_size(rows, features, copies=copies, columns=1, limit=options.memory_limit)
-    split = SoftmaxSplit(options.budget, features, levels_for(rows), copies, private=1)
+    split = SoftmaxSplit(options.budget, logits.kernel.features, len(points), copies, private=1)
+    split.check_size(1, options.memory_limit)
     account = split.resolved(options)
     design = SoftmaxDesign(
-        kernel=logits.kernel,
-        upper=logits.box.side,
+        logits.kernel,
+        logits.box.side,
         bounds=(options.weight_bound,),
         private_columns=1,
-        rows=rows,
+        rows=len(points),
         copies=copies,
         noise=account.noise,
     )
@@ -728,5 +647,5 @@ def _built(
         composed=account.composed,
         whole=design.mechanisms(1, 1),
     )
-    sums, accounted = design.released(noisy), options.composition
-    return kind(accounting=accounted, sums=sums, logits=logits, c=account.c), promise
+    sums = design.released(noisy)
+    return SumsState(options.composition, sums, logits, account.c, net), promise

@@ -11,7 +11,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from operator import attrgetter
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -120,6 +121,11 @@ def release(
     return [trees.noisy(source) for trees in exact], Promise(guarantee, receipt, total)
 
 
+def kept(path: str, meaning: str) -> Any:  # noqa: ANN401 (whatever is annotated where it is used)
+    """Return a property that reads a part of a structure, for its class body."""
+    return property(attrgetter(path), doc=meaning)
+
+
 class Structure(abc.ABC):
     """A noisy data structure: built once from private rows, then queried for ever.
 
@@ -147,30 +153,19 @@ class Structure(abc.ABC):
         made.state, made.promise = state, promise
         return made
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the paper's theorems give for the parameters that were used."""
-        return self.promise.guarantee
-
-    @property
-    def receipt(self) -> Receipt:
-        """The mechanisms of all nodes of all columns: what giving the structure away costs."""
-        return self.promise.receipt
-
-    @property
-    def accounting(self) -> Accounting:
-        """How the noise was set."""
-        return self.state.accounting
-
-    @property
-    def private(self) -> bool:
-        """False if the noise came from a test source; the guarantee then says so."""
-        return self.receipt.private
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of noisy state that are kept."""
-        return self.state.nbytes
+    guarantee: Guarantee = kept(
+        "promise.guarantee", "What the paper's theorems give for the parameters that were used."
+    )
+    receipt: Receipt = kept(
+        "promise.receipt",
+        "The mechanisms of all nodes of all columns: what giving the structure away costs.",
+    )
+    private: bool = kept(
+        "promise.receipt.private",
+        "False if the noise came from a test source; the guarantee then says so.",
+    )
+    accounting: Accounting = kept("state.accounting", "How the noise was set.")
+    nbytes: int = kept("state.nbytes", "Bytes of noisy state that are kept.")
 
     @cached_property
     def tight_guarantee(self) -> Guarantee:
@@ -224,13 +219,24 @@ class Structure(abc.ABC):
 
         save(self, path)
 
-    @abc.abstractmethod
     def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of `query` that holds with at least this probability.
+        """Return a bound on the error of `query`: of one answer, or of all if there is a net.
 
         Worst case over data and queries, in the units of the answer, with all constants: noise,
-        points in the query's own leaf, kernel, snapping and lattice rounding.
+        points in the query's own leaf, kernel, snapping and lattice rounding. With a net (the
+        adaptive structures and attention) it holds for all queries together, however chosen.
+
+        Args:
+            confidence: the probability with which it holds, at least; between zero and one.
+
+        Raises:
+            InvalidInput: if the confidence is none.
         """
+        return self._bound(_validate.real("confidence", confidence, above=0, below=1))
+
+    @abc.abstractmethod
+    def _bound(self, confidence: float) -> float:
+        """Return the error bound at a confidence that was checked."""
 
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"

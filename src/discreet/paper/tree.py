@@ -13,12 +13,11 @@ from discreet.paper.design import (
     NodeNoise,
     Nodes,
     design,
-    estimator_of,
     plain_accountant,
 )
 from discreet.paper.forest import ExactTrees, Forest, levels_for
 from discreet.paper.options import BoostedOptions, Estimator, TreeOptions, takes
-from discreet.paper.structure import Promise, State, Structure, check_size, finite, release
+from discreet.paper.structure import Promise, State, Structure, check_size, finite, kept, release
 
 # A change of L1 norm Δ over N rounded leaves grows by less than 2N steps; Δ is many times that.
 _SLACK = 2**16
@@ -45,7 +44,7 @@ class TreeState(State):
     @property
     def copies(self) -> int:
         """How many trees there are."""
-        return self.forest.nodes.shape[2]
+        return self.forest.copies
 
     @property
     def covered(self) -> Nodes:
@@ -81,25 +80,10 @@ class DPTree(Structure):
     def __init__(self, leaves: ArrayLike, options: TreeOptions) -> None:
         self.state, self.promise = _built(leaves, options, copies=1)
 
-    @property
-    def upper(self) -> float:
-        """The right end of the query interval."""
-        return self.state.upper
-
-    @property
-    def levels(self) -> int:
-        """L, of the binary tree with as many leaves."""
-        return self.state.forest.levels
-
-    @property
-    def copies(self) -> int:
-        """l, how many trees a median is taken of."""
-        return self.state.copies
-
-    @property
-    def estimator(self) -> Estimator:
-        """How the nodes are read."""
-        return estimator_of(self.state.forest)
+    upper: float = kept("state.upper", "The right end of the query interval.")
+    levels: int = kept("state.forest.levels", "L, of the binary tree with as many leaves.")
+    copies: int = kept("state.copies", "l, how many trees a median is taken of.")
+    estimator: Estimator = kept("state.forest.estimator", "How the nodes are read.")
 
     def query(self, y: ArrayLike) -> tuple[Floats, Floats]:
         """Return the noisy sums over the leaves left and right of the one that contains y.
@@ -136,15 +120,11 @@ class DPTree(Structure):
         )
         return left, right
 
-    def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of either sum, for one query, at this confidence.
+    def _bound(self, confidence: float) -> float:
+        """Return a bound on the error of either sum, for one query.
 
         Noise (at most L nodes) and rounding (half a step for each of at most N leaves).
-
-        Args:
-            confidence: the probability with which it holds, at least.
         """
-        confidence = _validate.real("confidence", confidence, above=0, below=1)
         single = single_failure_for(self.copies, (1 - confidence) / 2)
         forest, step = self.state.forest, self.state.step
         worst = max(
