@@ -116,7 +116,7 @@ def test_every_option_comes_back(name, tmp_path):
         "box",
     ):
         assert getattr(again, each, None) == getattr(structure, each, None)
-    _, tensors = FAMILIES[type(again).__name__].describe(again)
+    _, tensors = FAMILIES[type(again).__name__].described(again.state)
     assert not tensors["nodes"].flags.writeable
 
 
@@ -142,7 +142,7 @@ def test_the_guarantee_of_one_column_is_none_of_the_whole():
 
     def nodes_of_one_column(settings, tensors):
         [pair] = settings["receipt"]["mechanisms"]
-        pair["count"] = sum(count for _, count in structure._mechanisms)
+        pair["count"] = sum(count for _, count in structure.state.covered)
 
     def said_of_everything(settings, tensors):
         settings["guarantee"]["scope"] = WHOLE
