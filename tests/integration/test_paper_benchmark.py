@@ -55,7 +55,7 @@ def test_plain_loops_give_the_same_numbers(rows):
         bound=2.0,
         units=(
             structure.state.sums.trees.noise.unit,
-            structure.state.sums.design.noise.totals.unit,
+            structure.state.sums.noise.totals.unit,
         ),
     )
     expected = [plain.query(query) for query in queries.tolist()]

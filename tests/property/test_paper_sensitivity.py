@@ -58,7 +58,7 @@ def test_no_level_changes_by_more_than_claimed(pair):
     assert claimed == 2 * one.trees.noise.unit
     assert level_changes(one.trees, other.trees).max() <= claimed
     # The s_w trees are not kept; they are built from points that are all one.
-    noise = one.design.noise.totals
+    noise = one.noise.totals
     sums = [
         DistanceForest(exact(values, noise).noisy(Silent()), noise, 2, len(values))
         for _, values in pair

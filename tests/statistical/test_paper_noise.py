@@ -151,17 +151,11 @@ def test_softmax_variance_is_the_predicted_one():
     kernel = Taylor.on_box(DIM, upper=1.0, eps_s=0.1)
     whole = Budget(1.0, 1e-6, 1e-6)
     budgets = paper_budgets(whole, c=0.1, features=kernel.features, levels=4)
-    design = SoftmaxDesign(
-        kernel,
-        1.0,
-        bounds=(1.0, 1.0),
-        private_columns=1,
-        rows=16,
-        copies=COPIES,
-        noise=budgets.noise(Noise.TRUNCATED_LAPLACE),
-    )
-    source, weights = Seeded(6), np.stack([W[:16], np.ones(16)], axis=1)
-    sums = design.released([each.noisy(source) for each in design.exact(X[:16], weights)])
+    noise, weights = budgets.noise(Noise.TRUNCATED_LAPLACE), np.stack([W[:16], np.ones(16)], axis=1)
+    design = SoftmaxDesign(kernel, 1.0, bounds=(1.0, 1.0), private=1, rows=16, copies=COPIES)
+    source = Seeded(6)
+    noisy = [each.noisy(source) for each in design.exact(X[:16], weights, noise)]
+    sums = design.released(noisy, noise)
     at = np.array([[0.02, 0.01], [0.3, 0.8], [0.6, 0.1], [1.0, 1.0], [0.0, 0.0]])
     ratio = sums.query(at).var(axis=1) / sums.variance(at)
     assert np.abs(ratio - 1).max() < 0.05

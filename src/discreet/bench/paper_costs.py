@@ -91,7 +91,7 @@ def speed_page() -> list[str]:
         return structure, structure.query(queries)
 
     structure, answers = ours(Silent())
-    noise = structure.state.sums.design.noise
+    noise = structure.state.sums.noise
 
     def loops() -> list[float]:
         plain = paper_loops.Softmax(

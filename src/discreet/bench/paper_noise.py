@@ -16,12 +16,11 @@ from discreet import accounting
 from discreet._typing import Floats
 from discreet.kernels import Taylor
 from discreet.paper import bounds
-from discreet.paper.bounds import Box, Net
+from discreet.paper.bounds import Box, Logits, Net
 from discreet.paper.design import compose_equal, tight_node_noise
 from discreet.paper.options import Budget, Noise, replace_privacy
 from discreet.paper.softmax import (
     MOMENTS,
-    Logits,
     NodeBudgets,
     paper_budgets,
     paper_composition,

@@ -14,16 +14,14 @@ from discreet import _validate, accounting
 from discreet._typing import Floats
 from discreet._warn import warn
 from discreet.errors import BudgetExceeded
-from discreet.paper.bounds import Box, Net, copies_needed, single_failure_for, tail_bound
+from discreet.paper.bounds import Box, Logits, Net, copies_needed, single_failure_for, tail_bound
 from discreet.paper.design import Nodes
 from discreet.paper.forest import all_depths, levels_for, node_count
 from discreet.paper.options import AttentionOptions, Budget, Scope, replace_privacy, takes
 from discreet.paper.softmax import (
     MOMENTS,
-    Logits,
     SoftmaxAccount,
     SoftmaxDesign,
-    SoftmaxSplit,
     SoftmaxStructure,
     SumsState,
     paper_budgets,
@@ -52,19 +50,14 @@ class AttentionState(SumsState):
     scope: Scope
 
     @property
-    def columns(self) -> int:
-        """The columns of the values."""
-        return self.sums.design.private_columns
-
-    @property
     def structures(self) -> int:
         """How many columns the guarantee covers, the denominator one of them."""
-        return _structures(self.scope, self.columns)
+        return _structures(self.scope, self.sums.design.private)
 
     @property
     def covered(self) -> Nodes:
         """The nodes of a row that the guarantee covers."""
-        return self.sums.design.mechanisms(self.structures, self.structures - 1)
+        return self.sums.design.mechanisms(self.sums.noise, self.structures - 1)
 
     @property
     def whole(self) -> Nodes:
@@ -111,7 +104,7 @@ class DPCrossAttention(SoftmaxStructure):
     net: Net = kept("state.net", "The net that queries are snapped to.")
     scope: Scope = kept("state.scope", "What the guarantee covers.")
     rows: int = kept("state.sums.trees.rows", "The public number of rows: n.")
-    columns: int = kept("state.columns", "The columns of the values: d_v.")
+    columns: int = kept("state.sums.design.private", "The columns of the values: d_v.")
     value_bound: float = kept("state.bound", "R_w, that values and answers are clipped to.")
 
     def _warn_if_useless(self, confidence: float) -> None:
@@ -205,43 +198,42 @@ def _built(
 ) -> tuple[AttentionState, Promise]:
     """Return the state of a cross-attention, and what it costs."""
     (rows, columns), scope = values.shape, Scope(options.scope)
-    logits = Logits.asked(keys.shape[1], options)
+    logits = options.logits(keys.shape[1])
     net, structures = logits.net(options.eps_0), _structures(scope, columns)
     failure = net.failure_per_point(options.p_f / structures)
     copies = options.copies or (1 if options.tight else copies_needed(failure))
-    in_scope = {"private": structures - 1, "public": 1}
-    split = SoftmaxSplit(options.budget, logits.kernel.features, rows, copies, **in_scope)
-    split.check_size(columns + 1, options.memory_limit)
-    account = split.resolved(options)
-    design = SoftmaxDesign(
-        logits.kernel,
-        logits.box.side,
-        bounds=(*[options.value_bound] * columns, 1.0),
-        private_columns=columns,
-        rows=rows,
-        copies=copies,
-        noise=account.noise,
-    )
-    covers = WHOLE if scope is Scope.VECTOR else f"{ENTRY}{_of_whole(split, account, columns)}),"
-    weights = np.concatenate([values, np.ones((rows, 1))], axis=1)  # the last: the denominator's
+    bounds = (*[options.value_bound] * columns, 1.0)  # the last: the denominator's
+    design = SoftmaxDesign(logits.kernel, logits.box.side, bounds, columns, rows, copies)
+    design.check_size(options.memory_limit)
+    account = design.account(options, structures - 1)
+    whole = design.mechanisms(account.noise, columns)
+    covers = WHOLE
+    if scope is Scope.ENTRY:
+        covers = f"{ENTRY}{_of_whole(design, account, options)}),"
     noisy, promise = release(
-        design.exact(logits.box.shifted(keys), weights),
+        design.exact(
+            logits.box.shifted(keys), np.append(values, np.ones((rows, 1)), axis=1), account.noise
+        ),
         options,
         composed=account.composed,
-        whole=design.mechanisms(columns + 1, columns),
+        whole=whole,
         scope=covers,
     )
-    sums = design.released(noisy)
+    sums = design.released(noisy, account.noise)
     return AttentionState(options.composition, sums, logits, account.c, net, scope), promise
 
 
-def _of_whole(split: SoftmaxSplit, account: SoftmaxAccount, columns: int) -> Privacy:
+def _of_whole(design: SoftmaxDesign, account: SoftmaxAccount, options: AttentionOptions) -> Privacy:
     """Return what the whole object costs, if the guarantee covers one entry of it."""
+    budget = options.budget
     if account.c is not None:
-        return split.composed(account.c, columns)
-    in_scope, in_whole = split.nodes(split.private), split.nodes(columns)
+        return design.composed(budget.share(2 * design.copies), account.c, design.private)
+    in_scope, in_whole = (
+        sum(count for _, count in design.mechanisms(account.noise, private))
+        for private in (1, design.private)
+    )
     # The whole may spend more of δ, in proportion.
-    delta = min(split.budget.total.delta * in_whole / in_scope, 0.5)
+    delta = min(budget.total.delta * in_whole / in_scope, 0.5)
     spent = accounting.tight([(account.noise.features.mechanism, in_whole)], delta=delta)
     if math.isinf(spent):
         raise BudgetExceeded(

@@ -450,18 +450,7 @@ def _built(
     copies: int = 1,
     net: Net | None = None,
 ) -> tuple[DistanceState, Promise]:
-    """Return the state of moment trees over points (n, d), and what it costs.
-
-    Args:
-        points: as given.
-        weights: likewise, shape (n,).
-        options: likewise.
-        power: p.
-        accountant: what so many levels cost.
-        c: of its composition.
-        copies: l.
-        net: that queries will be snapped to.
-    """
+    """Return the state of moment trees over points (n, d) and weights (n,), and what it costs."""
     levels, box, bound = levels_for(len(points)), options.box, options.weight_bound
     answer_scale(bound, box, power)  # must fit
     check_size(

@@ -23,7 +23,7 @@ from discreet.accounting import Mechanism, Receipt
 from discreet.accounting.compose import check_mechanisms, covers
 from discreet.errors import CorruptRelease
 from discreet.paper.attention import ENTRY, AttentionState, DPCrossAttention
-from discreet.paper.bounds import Box, Net, public_bound
+from discreet.paper.bounds import Box, Logits, Net, public_bound
 from discreet.paper.design import FORESTS, REPLACED_ROW, Change, NodeNoise, law_of
 from discreet.paper.distance import (
     DistanceForest,
@@ -39,7 +39,6 @@ from discreet.paper.softmax import (
     MOMENTS,
     DPTreeSoftmax,
     DPTreeSoftmaxAdaptive,
-    Logits,
     SoftmaxDesign,
     SoftmaxNoise,
     SumsState,
@@ -205,8 +204,8 @@ def _describe_sums(state: SumsState) -> Described:
     paper = kernel.scale == 1 / kernel.dim and state.logits.reach == box.side
     settings: dict[str, object] = {
         "rows": sums.trees.rows,
-        "noise": _described_noise(sums.design.noise.features),
-        "totals_noise": _described_noise(sums.design.noise.totals),
+        "noise": _described_noise(sums.noise.features),
+        "totals_noise": _described_noise(sums.noise.totals),
         "weight_bound": state.bound,
         "c": state.c,
         "copies": sums.design.copies,
@@ -215,7 +214,7 @@ def _describe_sums(state: SumsState) -> Described:
         "eps_s": kernel.eps_s,
         "scale": None if paper else kernel.scale,
     }
-    totals = sums.totals[:, : sums.design.private_columns]
+    totals = sums.totals[:, : sums.design.private]
     tensors = {"nodes": sums.trees.forest.nodes, "totals": totals}
     return settings | _described_places(box, state.net), tensors
 
@@ -231,19 +230,12 @@ def _logits(settings: Settings) -> Logits:
 
 
 def _sums(
-    settings: Settings, tensors: Tensors, *, bounds: tuple[float, ...], private_columns: int
+    settings: Settings, tensors: Tensors, *, bounds: tuple[float, ...], private: int
 ) -> SumsState:
     """Return the softmax sums of these columns."""
     logits, rows, copies = _logits(settings), _count(settings, "rows"), _copies(settings)
-    design = SoftmaxDesign(
-        logits.kernel,
-        logits.box.side,
-        bounds=bounds,
-        private_columns=private_columns,
-        rows=rows,
-        copies=copies,
-        noise=SoftmaxNoise(_noise(settings["noise"]), _noise(settings["totals_noise"])),
-    )
+    design = SoftmaxDesign(logits.kernel, logits.box.side, bounds, private, rows, copies)
+    noise = SoftmaxNoise(_noise(settings["noise"]), _noise(settings["totals_noise"]))
     levels = levels_for(rows)
     forest = _forest(
         {"estimator": Estimator.PAPER, "depths": all_depths(levels)},
@@ -251,20 +243,24 @@ def _sums(
         levels=levels,
         shape=(logits.kernel.features, copies, len(bounds), MOMENTS),
     )
-    totals = _checked_tensor(tensors, "totals", (copies, private_columns), np.float64)
+    totals = _checked_tensor(tensors, "totals", (copies, private), np.float64)
     net = _net(settings, logits.box.upper, logits.kernel.dim)
-    sums = design.restored(forest, totals)
+    sums = design.restored(forest, totals, noise)
     return SumsState(_accounting(settings), sums, logits, _constant(settings), net)
 
 
 def _softmax(settings: Settings, tensors: Tensors) -> SumsState:
     bound = public_bound("weight_bound", settings["weight_bound"])
-    return _sums(settings, tensors, bounds=(bound,), private_columns=1)
+    return _sums(settings, tensors, bounds=(bound,), private=1)
 
 
 def _describe_attention(state: AttentionState) -> Described:
     settings, tensors = _describe_sums(state)
-    own = {"value_bound": state.bound, "columns": state.columns, "scope": str(state.scope)}
+    own = {
+        "value_bound": state.bound,
+        "columns": state.sums.design.private,
+        "scope": str(state.scope),
+    }
     return settings | own, tensors
 
 
@@ -272,7 +268,7 @@ def _attention(settings: Settings, tensors: Tensors) -> AttentionState:
     columns = _count(settings, "columns", tensors["nodes"].size)
     bound = public_bound("value_bound", settings["value_bound"])
     bounds = (*[bound] * columns, 1.0)
-    found = _sums(settings, tensors, bounds=bounds, private_columns=columns)
+    found = _sums(settings, tensors, bounds=bounds, private=columns)
     return AttentionState(**vars(found), scope=_validate.choice("scope", settings["scope"], Scope))
 
 

@@ -17,7 +17,7 @@ from discreet import _validate
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger, account_of
 from discreet.noise import Entropy
-from discreet.paper.bounds import Box, public_bound
+from discreet.paper.bounds import Box, Logits, public_bound
 from discreet.privacy import Neighbours, Privacy
 
 MEMORY_LIMIT = 4 * 2**30
@@ -322,6 +322,10 @@ class LogitOptions(PlacedOptions):
     degree: int | None = None
     scale: float | None = None
     noise: Noise = Noise.TRUNCATED_LAPLACE
+
+    def logits(self, dim: int) -> Logits:
+        """Return the logits of points with so many coordinates."""
+        return Logits.of(dim, self.box, eps_s=self.eps_s, degree=self.degree, scale=self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)

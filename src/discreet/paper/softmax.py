@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet import _validate, accounting
+from discreet import accounting
 from discreet._typing import Floats
 from discreet.kernels import Taylor
 from discreet.paper.bounds import (
     Box,
+    Logits,
     Net,
     NoiseSum,
     copies_needed,
-    public_bound,
     single_failure_for,
     tail_bound,
 )
@@ -40,7 +40,6 @@ from discreet.paper.forest import ExactTrees, Forest, all_depths, levels_for, no
 from discreet.paper.options import (
     AttentionOptions,
     Budget,
-    LogitOptions,
     Noise,
     SoftmaxAdaptiveOptions,
     SoftmaxOptions,
@@ -60,106 +59,6 @@ from discreet.paper.structure import (
 from discreet.privacy import Privacy
 
 MOMENTS = 3  # p = 2: weights, weighted sums, weighted squares
-
-# How far snapping may move a logit: a finer net would cost copies and bring nothing, and a coarser
-# one would answer many queries alike.
-_MOVES = 0.01, 0.1
-# e to a larger power leaves float64.
-_MOST_MOVE = 700.0
-
-# The logarithm of the smallest range of a feature, squared twice, that is still a normal number.
-_LEAST_LOG_RANGE = -170.0
-
-
-@dataclass(frozen=True)
-class Logits:
-    """Keys in a box, queries in [0, upper]^d, and the kernel for them.
-
-    Keys lie in the box, which is shifted to begin at zero: that multiplies the weights of a query
-    by exp(-scale·lower·Σ_j y_j), all alike, which softmax does not see and sums are divided by.
-
-    Attributes:
-        box: of the keys; its lower end is at most zero.
-        kernel: P, on [0, side]^d.
-        reach: how far a logit moves if each coordinate of the query moves by one: scale·d·side.
-    """
-
-    box: Box
-    kernel: Taylor
-    reach: float
-
-    @classmethod
-    def of(
-        cls,
-        dim: int,
-        box: Box,
-        *,
-        eps_s: float | None = None,
-        degree: int | None = None,
-        scale: float | None = None,
-    ) -> "Logits":
-        """Return the logits of the paper, scale 1/d, or of another scale or degree."""
-        _validate.real("lower", box.lower, at_most=0)  # queries are not shifted
-        public_bound("upper", box.upper)
-        kernel = Taylor.on_box(
-            dim,
-            upper=box.side,
-            eps_s=eps_s,
-            degree=degree,
-            scale=scale,
-            query_upper=box.upper,
-        )
-        _check_features(kernel, box.side)
-        return cls(box, kernel, box.side if scale is None else scale * dim * box.side)
-
-    @classmethod
-    def asked(cls, dim: int, options: LogitOptions) -> "Logits":
-        """Return the logits that were asked for."""
-        return cls.of(
-            dim, options.box, eps_s=options.eps_s, degree=options.degree, scale=options.scale
-        )
-
-    def net(self, eps_0: float | None) -> Net:
-        """Return the net on [0, upper]^d; by default, snapping moves a logit by at most ε_s.
-
-        If there is a degree and no ε_s: by the kernel's error, but not less than a hundredth nor
-        more than a tenth.
-        """
-        error = self.kernel.eps_s
-        if eps_0 is None:
-            least, most = _MOVES
-            moved = min(max(self.kernel.error, least), most) if error is None else error
-            eps_0 = moved / self.reach
-        return Net(self.box.upper, eps_0, self.kernel.dim)
-
-    def snapped_error(self, net: Net) -> float:
-        """Return (1 + ε_s)·e^(reach·ε_0) - 1: snapping moves a logit that far; errors multiply."""
-        moved = self.reach * net.radius
-        if moved > _MOST_MOVE:
-            return math.inf
-        return (1 + self.kernel.error) * math.exp(moved) - 1
-
-    def inside(self, queries: Floats) -> Floats:
-        """Return queries, clipped to [0, upper]."""
-        return np.clip(queries, 0.0, self.box.upper)
-
-    def unshifted(self, queries: Floats) -> Floats:
-        """Return exp(scale·lower·Σ_j y_j) for each query: what shifted sums are multiplied by."""
-        total = self.inside(queries).sum(axis=-1)
-        return np.asarray(np.exp(self.kernel.scale * self.box.lower * total))
-
-
-def _check_features(kernel: Taylor, side: float) -> None:
-    """Raise `InvalidInput` if a feature's range would vanish in float64.
-
-    Without making features, of which there may be more than fit in memory: the smallest range of
-    degree j is that of a single coordinate's power, (R·√scale)^j/√j!.
-    """
-    base = math.log(side) + 0.5 * math.log(kernel.scale)
-    degree = kernel.degree or 0
-    smallest = min(j * base - 0.5 * math.lgamma(j + 1) for j in range(degree + 1))
-    if smallest < _LEAST_LOG_RANGE:
-        _validate.reject("degree", degree, "smaller for logits as small as these: features vanish")
 
 
 @dataclass(frozen=True)
@@ -210,77 +109,6 @@ def paper_composition(
 
 
 @dataclass(frozen=True)
-class SoftmaxSplit:
-    """How columns of softmax sums, and copies of them, share a budget.
-
-    Attributes:
-        budget: of all columns that the guarantee covers.
-        features: r.
-        rows: n.
-        copies: l.
-        private: how many of the columns have weights whose sum is private.
-        public: how many have a public one, on which nothing is spent.
-    """
-
-    budget: Budget
-    features: int
-    rows: int
-    copies: int
-    private: int
-    public: int = 0
-
-    @property
-    def levels(self) -> int:
-        """L."""
-        return levels_for(self.rows)
-
-    def check_size(self, columns: int, limit: int) -> None:
-        """Check the size of the trees of so many columns before any is allocated."""
-        factors = {
-            "nodes": node_count(all_depths(self.levels)),
-            "features": self.features,
-            "moments": MOMENTS,
-            "copies": self.copies,
-            "columns": columns,
-        }
-        check_size(factors, limit=limit)
-
-    def nodes(self, private: int) -> int:
-        """Return how many nodes a row touches in so many private columns, and the public ones."""
-        trees = self.features * (private + self.public) + private
-        return self.levels * MOMENTS * self.copies * trees
-
-    @property
-    def one(self) -> Budget:
-        """The share of one copy of one column."""
-        return self.budget.share((self.private + self.public) * self.copies)
-
-    def budgets(self, c: float) -> NodeBudgets:
-        """Return the shares of one node."""
-        return paper_budgets(self.one, c=c, features=self.features, levels=self.levels)
-
-    def composed(self, c: float, private: int) -> Privacy:
-        """Return what the theorems give for so many private columns, and the public ones."""
-        budgets, size = self.budgets(c), {"features": self.features, "levels": self.levels}
-        of_private, of_public = (
-            paper_composition(budgets, self.one, private_total=total, **size)
-            for total in (True, False)
-        )
-        parts = [(of_private, private * self.copies), (of_public, self.public * self.copies)]
-        return accounting.basic([part for part in parts if part[1]])
-
-    def resolved(self, options: SoftmaxOptions | AttentionOptions) -> "SoftmaxAccount":
-        """Return the noise that was asked for: the least in the budget, or by Algorithm 3."""
-        total = self.budget.total
-        if options.tight:
-            account = tight_account(options.noise, total, self.nodes(self.private))
-            return SoftmaxAccount(SoftmaxNoise(account.noise, account.noise), account.composed)
-        c = resolved_c(options.c, lambda c: self.composed(c, self.private), total)
-        composed = check_composition(self.composed(c, self.private), total)
-        return SoftmaxAccount(self.budgets(c).noise(options.noise), composed, c)
-
-
-@dataclass(frozen=True)
 class SoftmaxAccount:
     """The noise of all nodes, what those in scope compose to, and the c that led there, if any."""
 
@@ -291,7 +119,7 @@ class SoftmaxAccount:
 
 @dataclass(frozen=True)
 class SoftmaxDesign:
-    """Trees for softmax sums before there are rows in them: all that is public.
+    """Trees for softmax sums before there are rows or noise in them: all that is public.
 
     The first columns of weights have a private sum s_w, which is released with noise; the others
     are constant, equal to their bound, so that their sum is public: spend nothing.
@@ -300,75 +128,130 @@ class SoftmaxDesign:
         kernel: the feature map P.
         upper: R, the right end of the range of each coordinate of (shifted) points.
         bounds: of the weights in each column.
-        private_columns: how many columns have a private sum.
+        private: how many columns have a private sum.
         rows: n.
         copies: l.
-        noise: of the nodes.
     """
 
     kernel: Taylor
     upper: float
     bounds: tuple[float, ...]
-    private_columns: int
+    private: int
     rows: int
     copies: int
-    noise: SoftmaxNoise
 
     @property
     def ranges(self) -> Floats:
         """Γ_α, the range of each feature."""
         return self.kernel.feature_bounds(self.upper)
 
-    def mechanisms(self, columns: int, private_columns: int) -> Nodes:
-        """Return all nodes that a row touches in so many columns: one of each level and tree."""
+    @property
+    def size(self) -> dict[str, int]:
+        """What the paper's split depends on: r and L."""
+        return {"features": self.kernel.features, "levels": levels_for(self.rows)}
+
+    def columns(self, private: int) -> int:
+        """Return how many columns there are with so many private ones."""
+        return private + len(self.bounds) - self.private
+
+    def check_size(self, limit: int) -> None:
+        """Check the size of all trees before any is allocated."""
+        factors = {
+            "nodes": node_count(all_depths(levels_for(self.rows))),
+            "features": self.kernel.features,
+            "moments": MOMENTS,
+            "copies": self.copies,
+            "columns": len(self.bounds),
+        }
+        check_size(factors, limit=limit)
+
+    def mechanisms(self, noise: SoftmaxNoise, private: int) -> Nodes:
+        """Return all nodes that a row touches in so many private columns, and the public ones."""
         share = levels_for(self.rows) * MOMENTS * self.copies
         return [
-            (self.noise.features.mechanism, share * self.kernel.features * columns),
-            (self.noise.totals.mechanism, share * private_columns),
+            (noise.features.mechanism, share * self.kernel.features * self.columns(private)),
+            (noise.totals.mechanism, share * private),
         ]
 
-    def exact(self, points: Floats, weights: Floats) -> list[ExactTrees]:
+    def composed(self, one: Budget, c: float, private: int) -> Privacy:
+        """Return what the theorems give for so many private columns, and the public ones.
+
+        Args:
+            one: the share of one copy of one column.
+            c: the paper's constant.
+            private: how many.
+        """
+        budgets = paper_budgets(one, c=c, **self.size)
+        of_private, of_public = (
+            paper_composition(budgets, one, private_total=total, **self.size)
+            for total in (True, False)
+        )
+        public = self.columns(0)
+        parts = [(of_private, private * self.copies), (of_public, public * self.copies)]
+        return accounting.basic([part for part in parts if part[1]])
+
+    def account(self, options: SoftmaxOptions | AttentionOptions, private: int) -> SoftmaxAccount:
+        """Return the noise that was asked for: the least in the budget, or by Algorithm 3.
+
+        Args:
+            options: with the budget.
+            private: how many private columns it covers, and all public ones.
+        """
+        budget = options.budget
+        if options.tight:
+            share = levels_for(self.rows) * MOMENTS * self.copies
+            nodes = share * (self.kernel.features * self.columns(private) + private)
+            found = tight_account(options.noise, budget.total, nodes)
+            return SoftmaxAccount(SoftmaxNoise(found.noise, found.noise), found.composed)
+        one = budget.share(self.columns(private) * self.copies)
+        c = resolved_c(options.c, lambda c: self.composed(one, c, private), budget.total)
+        composed = check_composition(self.composed(one, c, private), budget.total)
+        noise = paper_budgets(one, c=c, **self.size).noise(options.noise)
+        return SoftmaxAccount(noise, composed, c)
+
+    def exact(self, points: Floats, weights: Floats, noise: SoftmaxNoise) -> list[ExactTrees]:
         """Return the trees of the features and those of s_w.
 
         Args:
             points: shape (n, d).
             weights: shape (n, columns).
+            noise: that they will get.
         """
         bounds = np.array(self.bounds)
         units = to_unit(weights, -bounds, bounds)
+        features = self.kernel(np.clip(points, 0.0, self.upper)) / self.ranges
         parts = (
-            (
-                self.kernel(np.clip(points, 0.0, self.upper)) / self.ranges,
-                units,
-                self.noise.features,
-            ),
-            (np.ones((self.rows, 1)), units[:, : self.private_columns], self.noise.totals),
+            (features, units, noise.features),
+            (np.ones((self.rows, 1)), units[:, : self.private], noise.totals),
         )
         return [
-            ExactTrees(moment_sums(at, weighed, 2, noise.unit), noise.law, self.copies)
-            for at, weighed, noise in parts
+            ExactTrees(moment_sums(at, weighed, 2, node.unit), node.law, self.copies)
+            for at, weighed, node in parts
         ]
 
-    def released(self, noisy: Sequence[Forest]) -> "SoftmaxForest":
+    def released(self, noisy: Sequence[Forest], noise: SoftmaxNoise) -> "SoftmaxForest":
         """Return the reader of the noisy trees; of those for s_w only its estimate is kept."""
         features, ones = noisy
-        at_zero = DistanceForest(ones, self.noise.totals, 2, self.rows).query(np.zeros((1, 1)))
-        return self.restored(features, self.bounds[: self.private_columns] * at_zero[0, 0])
+        at_zero = DistanceForest(ones, noise.totals, 2, self.rows).query(np.zeros((1, 1)))
+        return self.restored(features, self.bounds[: self.private] * at_zero[0, 0], noise)
 
-    def restored(self, features: Forest, private_totals: Floats) -> "SoftmaxForest":
+    def restored(
+        self, features: Forest, private_totals: Floats, noise: SoftmaxNoise
+    ) -> "SoftmaxForest":
         """Return the reader of released numbers, and work out the rest.
 
         Args:
             features: the noisy trees of the features.
-            private_totals: the noisy s_w of the first columns, shape (copies, private columns).
+            private_totals: the noisy s_w of the first columns, shape (copies, private).
+            noise: that they have.
         """
-        trees = DistanceForest(features, self.noise.features, 2, self.rows)
+        trees = DistanceForest(features, noise.features, 2, self.rows)
         bounds = np.array(self.bounds)
         at_zero = trees.query(np.zeros((1, self.kernel.features)))[0]  # (features, copies, columns)
         offset = bounds * np.einsum("f,fcw->cw", self.ranges**2, at_zero)
         totals = np.broadcast_to(self.rows * bounds, (self.copies, len(bounds))).copy()
-        totals[:, : self.private_columns] = private_totals
-        return SoftmaxForest(self, trees, offset, totals)
+        totals[:, : self.private] = private_totals
+        return SoftmaxForest(self, noise, trees, offset, totals)
 
 
 @dataclass(frozen=True)
@@ -377,33 +260,25 @@ class SoftmaxForest:
 
     Attributes:
         design: all that is public about them.
+        noise: of their nodes.
         trees: one DPTreeDistance for each feature.
         offset: the noisy P_wx, shape (copies, columns).
         totals: the noisy s_w, shape (copies, columns); exact where it is public.
     """
 
     design: SoftmaxDesign
+    noise: SoftmaxNoise
     trees: DistanceForest
     offset: Floats
     totals: Floats
 
     @property
-    def kernel(self) -> Taylor:
-        """The feature map P."""
-        return self.design.kernel
-
-    @property
-    def bounds(self) -> Floats:
-        """The bound of the weights in each column, shape (columns,)."""
-        return np.array(self.design.bounds)
-
-    @property
     def totals_variance(self) -> Floats:
         """The noise variance of s_w in each column, shape (columns,); zero where it is public."""
         # At zero only second moments count, and all L siblings of the first leaf.
-        one = self.trees.forest.levels * self.design.noise.totals.variance
-        private = np.arange(len(self.bounds)) < self.design.private_columns
-        return np.where(private, self.bounds**2 * one, 0.0)
+        one = self.trees.forest.levels * self.noise.totals.variance
+        bounds = np.array(self.design.bounds)
+        return np.where(np.arange(len(bounds)) < self.design.private, bounds**2 * one, 0.0)
 
     @property
     def nbytes(self) -> int:
@@ -415,13 +290,14 @@ class SoftmaxForest:
         return self.trees.forest.in_parts(self._answers, queries)
 
     def _answers(self, queries: Floats) -> Floats:
-        features = self.kernel(np.clip(queries, 0.0, self.design.upper))
-        distances = self.trees.query(
-            features / self.design.ranges
-        )  # (m, features, copies, columns)
-        value = self.bounds * np.einsum("f,mfcw->mcw", self.design.ranges**2, distances)
+        features, ranges = self._features(queries), self.design.ranges
+        distances = self.trees.query(features / ranges)  # (m, features, copies, columns)
+        value = self.design.bounds * np.einsum("f,mfcw->mcw", ranges**2, distances)
         norms = np.sum(features**2, axis=-1)[:, None, None]
         return np.asarray(0.5 * (self.offset + self.totals * norms - value))
+
+    def _features(self, queries: Floats) -> Floats:
+        return np.asarray(self.design.kernel(np.clip(queries, 0.0, self.design.upper)))
 
     def variance(self, queries: Floats) -> Floats:
         """Return the exact noise variance of one copy, shape (m, columns).
@@ -430,30 +306,29 @@ class SoftmaxForest:
         -½ in Value: it cancels. So of the second-moment nodes only those below the point where the
         two paths part count, twice.
         """
-        features = self.kernel(np.clip(queries, 0.0, self.design.upper))
-        positions = np.clip(features / self.design.ranges, 0.0, 1.0)
+        features, ranges = self._features(queries), self.design.ranges
+        positions = np.clip(features / ranges, 0.0, 1.0)
         levels, node = self.trees.forest.levels, self.trees.noise.variance
         leaf = np.floor(positions * 2**levels)
         # Levels at which the query is still in the leftmost node: L minus the bits of its leaf.
         shared = levels - np.ceil(np.log2(np.minimum(leaf, 2**levels - 1) + 1))
         squares = 2 * (levels - shared) + levels * (4 * positions**2 + positions**4)
-        tree_part = node * np.sum(self.design.ranges**4 * squares, axis=-1)
-        norms = np.sum(features**2, axis=-1)
+        tree_part = node * np.sum(ranges**4 * squares, axis=-1)
+        norms, bounds = np.sum(features**2, axis=-1), np.array(self.design.bounds)
         return np.asarray(
-            0.25 * (np.outer(tree_part, self.bounds**2) + np.outer(norms**2, self.totals_variance))
+            0.25 * (np.outer(tree_part, bounds**2) + np.outer(norms**2, self.totals_variance))
         )
 
     def noise_sums(self, column: int) -> tuple[NoiseSum, ...]:
         """Return the noise of one copy's answer to the worst query, y = (R, ..., R)."""
-        scale = 0.5 * self.bounds[column] * self.design.ranges**2
-        levels = self.trees.forest.levels
+        bound, squares = self.design.bounds[column], self.design.ranges**2
+        levels, totals = self.trees.forest.levels, self.noise.totals
         zeroth, first, second = self.trees.noise_weights
-        weights = [w * s for s in scale for w in (zeroth, first, second, second)]
+        weights = [w * s for s in 0.5 * bound * squares for w in (zeroth, first, second, second)]
         parts = [NoiseSum(self.trees.noise.law, tuple(weights), (levels,) * len(weights))]
-        if self.totals_variance[column] > 0:
-            norm = float(np.sum(self.design.ranges**2))
-            weight = 0.5 * norm * self.bounds[column] / self.design.noise.totals.unit
-            parts.append(NoiseSum(self.design.noise.totals.law, (weight,), (levels,)))
+        if column < self.design.private:
+            weight = 0.5 * float(np.sum(squares)) * bound / totals.unit
+            parts.append(NoiseSum(totals.law, (weight,), (levels,)))
         return tuple(parts)
 
     def tree_error(self, column: int) -> float:
@@ -461,11 +336,11 @@ class SoftmaxForest:
 
         Same-leaf and rounding errors of Value and P_wx, and rounding of s_w.
         """
-        line = self.trees.same_leaf_error + self.trees.rounding_error
-        error = float(self.bounds[column] * np.sum(self.design.ranges**2)) * line
-        if self.totals_variance[column] > 0:
-            rounding = self.trees.rows / (2 * self.design.noise.totals.unit)
-            error += 0.5 * float(np.sum(self.design.ranges**2)) * self.bounds[column] * rounding
+        bound, squares = self.design.bounds[column], float(np.sum(self.design.ranges**2))
+        error = bound * squares * (self.trees.same_leaf_error + self.trees.rounding_error)
+        if column < self.design.private:
+            rounding = self.trees.rows / (2 * self.noise.totals.unit)
+            error += 0.5 * squares * bound * rounding
         return error
 
 
@@ -493,8 +368,7 @@ class SumsState(State):
     @property
     def covered(self) -> Nodes:
         """All nodes of a row."""
-        design = self.sums.design
-        return design.mechanisms(len(design.bounds), design.private_columns)
+        return self.sums.design.mechanisms(self.sums.noise, self.sums.design.private)
 
     @property
     def nbytes(self) -> int:
@@ -549,7 +423,7 @@ class DPTreeSoftmax(SoftmaxStructure):
         options: SoftmaxOptions,
     ) -> None:
         points, signed = weighted_points("X", X, weights, dimensions=2)
-        logits = Logits.asked(points.shape[1], options)
+        logits = options.logits(points.shape[1])
         self.state, self.promise = _built(points, signed, options, logits)
 
     weight_bound: float = kept("state.bound", "R_w, that weights are clipped to.")
@@ -610,7 +484,7 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         options: SoftmaxAdaptiveOptions,
     ) -> None:
         points, signed = weighted_points("X", X, weights, dimensions=2)
-        logits = Logits.asked(points.shape[1], options)
+        logits = options.logits(points.shape[1])
         net = logits.net(options.eps_0)
         needed = 1 if options.tight else copies_needed(net.failure_per_point(options.p_f))
         copies = options.copies or needed
@@ -629,23 +503,15 @@ def _built(
     net: Net | None = None,
 ) -> tuple[SumsState, Promise]:
     """Return the state of softmax trees over points (n, d) and weights (n,), and what it costs."""
-    split = SoftmaxSplit(options.budget, logits.kernel.features, len(points), copies, private=1)
-    split.check_size(1, options.memory_limit)
-    account = split.resolved(options)
-    design = SoftmaxDesign(
-        logits.kernel,
-        logits.box.side,
-        bounds=(options.weight_bound,),
-        private_columns=1,
-        rows=len(points),
-        copies=copies,
-        noise=account.noise,
-    )
+    kernel, side, bounds = logits.kernel, logits.box.side, (options.weight_bound,)
+    design = SoftmaxDesign(kernel, side, bounds, private=1, rows=len(points), copies=copies)
+    design.check_size(options.memory_limit)
+    account = design.account(options, private=1)
     noisy, promise = release(
-        design.exact(logits.box.shifted(points), weights[:, None]),
+        design.exact(logits.box.shifted(points), weights[:, None], account.noise),
         options,
         composed=account.composed,
-        whole=design.mechanisms(1, 1),
+        whole=design.mechanisms(account.noise, 1),
     )
-    sums = design.released(noisy)
+    sums = design.released(noisy, account.noise)
     return SumsState(options.composition, sums, logits, account.c, net), promise

@@ -80,7 +80,7 @@ def test_the_receipt_of_an_entry_lists_all_columns(accounting):
     share = entry.state.sums.trees.forest.levels * 3 * entry.copies
     features, totals = (
         entry.state.sums.trees.noise.mechanism,
-        entry.state.sums.design.noise.totals.mechanism,
+        entry.state.sums.noise.totals.mechanism,
     )
     expected = {features: share * 6 * (COLUMNS + 1)}
     expected[totals] = expected.get(totals, 0) + share * COLUMNS
@@ -115,7 +115,7 @@ def test_the_denominator_spends_nothing_on_its_public_sum():
     assert structure.state.sums.totals_variance[0] > 0
     by_count = dict(structure.state.covered)
     share = structure.state.sums.trees.forest.levels * 3 * structure.copies
-    assert by_count[structure.state.sums.design.noise.totals.mechanism] == share * COLUMNS
+    assert by_count[structure.state.sums.noise.totals.mechanism] == share * COLUMNS
     assert by_count[structure.state.sums.trees.noise.mechanism] == share * 6 * (COLUMNS + 1)
 
 
