@@ -88,6 +88,12 @@ class DPCrossAttention(SoftmaxStructure):
 
     state: AttentionState
 
+    net: Net = kept("state.net", "The net that queries are snapped to.")
+    scope: Scope = kept("state.scope", "What the guarantee covers.")
+    rows: int = kept("state.sums.trees.rows", "The public number of rows: n.")
+    columns: int = kept("state.sums.design.private", "The columns of the values: d_v.")
+    value_bound: float = kept("state.bound", "R_w, that values and answers are clipped to.")
+
     @takes(AttentionOptions)
     def __init__(
         self,
@@ -100,12 +106,6 @@ class DPCrossAttention(SoftmaxStructure):
         check_rows({"K": keys, "V": values})
         self.state, self.promise = _built(keys, values, options)
         self._warn_if_useless(1 - options.p_f)
-
-    net: Net = kept("state.net", "The net that queries are snapped to.")
-    scope: Scope = kept("state.scope", "What the guarantee covers.")
-    rows: int = kept("state.sums.trees.rows", "The public number of rows: n.")
-    columns: int = kept("state.sums.design.private", "The columns of the values: d_v.")
-    value_bound: float = kept("state.bound", "R_w, that values and answers are clipped to.")
 
     def _warn_if_useless(self, confidence: float) -> None:
         """Warn if answers will be noise; from public parameters only."""

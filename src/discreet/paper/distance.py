@@ -345,6 +345,10 @@ class DPTreeHighDim(_Distances):
         weights: shape (n,); clipped to ±weight_bound.
     """
 
+    dim: int = kept("state.dim", "The number of coordinates: d.")
+    copies: int = kept("state.copies", "How many copies a median is taken of: l.")
+    c: float | None = kept("state.c", "The paper's constant; None with tight accounting.")
+
     @takes(HighDimOptions)
     def __init__(
         self,
@@ -357,10 +361,6 @@ class DPTreeHighDim(_Distances):
         self.state, self.promise = _built(
             points, signed, options, power=options.p, accountant=accountant, c=c
         )
-
-    dim: int = kept("state.dim", "The number of coordinates: d.")
-    copies: int = kept("state.copies", "How many copies a median is taken of: l.")
-    c: float | None = kept("state.c", "The paper's constant; None with tight accounting.")
 
     def query(self, Y: ArrayLike) -> Floats:  # noqa: N803
         """Return the noisy sum for each query, shape (m,).
@@ -390,6 +390,8 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         weights: shape (n,); clipped to ±weight_bound.
     """
 
+    net: Net = kept("state.net", "The net that queries are snapped to.")
+
     @takes(HighDimAdaptiveOptions)
     def __init__(
         self,
@@ -407,8 +409,6 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         self.state, self.promise = _built(
             points, signed, options, power=1, accountant=accountant, c=c, copies=copies, net=net
         )
-
-    net: Net = kept("state.net", "The net that queries are snapped to.")
 
 
 def _high_dim_accountant(

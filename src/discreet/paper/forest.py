@@ -320,4 +320,6 @@ class ExactTrees:
 
     def noisy(self, entropy: Entropy) -> Forest:
         """Return the trees with their noise, which is drawn here."""
-        return self.reader.grow(self.leaves, self.law, self.copies, entropy, self.depths)
+        forest = self.reader.grow(self.leaves, self.law, self.copies, entropy, self.depths)
+        forest.nodes.flags.writeable = False
+        return forest

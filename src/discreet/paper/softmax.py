@@ -251,6 +251,7 @@ class SoftmaxDesign:
         offset = bounds * np.einsum("f,fcw->cw", self.ranges**2, at_zero)
         totals = np.broadcast_to(self.rows * bounds, (self.copies, len(bounds))).copy()
         totals[:, : self.private] = private_totals
+        offset.flags.writeable = totals.flags.writeable = False
         return SoftmaxForest(self, noise, trees, offset, totals)
 
 
@@ -415,6 +416,8 @@ class DPTreeSoftmax(SoftmaxStructure):
         weights: shape (n,); clipped to ±weight_bound.
     """
 
+    weight_bound: float = kept("state.bound", "R_w, that weights are clipped to.")
+
     @takes(SoftmaxOptions)
     def __init__(
         self,
@@ -425,8 +428,6 @@ class DPTreeSoftmax(SoftmaxStructure):
         points, signed = weighted_points("X", X, weights, dimensions=2)
         logits = options.logits(points.shape[1])
         self.state, self.promise = _built(points, signed, options, logits)
-
-    weight_bound: float = kept("state.bound", "R_w, that weights are clipped to.")
 
     def query(self, Y: ArrayLike) -> Floats:  # noqa: N803
         """Return the noisy sum for each query, shape (m,).
@@ -476,6 +477,8 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         weights: shape (n,); clipped to ±weight_bound.
     """
 
+    net: Net = kept("state.net", "The net that queries are snapped to.")
+
     @takes(SoftmaxAdaptiveOptions)
     def __init__(
         self,
@@ -489,8 +492,6 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         needed = 1 if options.tight else copies_needed(net.failure_per_point(options.p_f))
         copies = options.copies or needed
         self.state, self.promise = _built(points, signed, options, logits, copies=copies, net=net)
-
-    net: Net = kept("state.net", "The net that queries are snapped to.")
 
 
 def _built(

@@ -76,14 +76,14 @@ class DPTree(Structure):
 
     state: TreeState
 
-    @takes(TreeOptions)
-    def __init__(self, leaves: ArrayLike, options: TreeOptions) -> None:
-        self.state, self.promise = _built(leaves, options, copies=1)
-
     upper: float = kept("state.upper", "The right end of the query interval.")
     levels: int = kept("state.forest.levels", "L, of the binary tree with as many leaves.")
     copies: int = kept("state.copies", "l, how many trees a median is taken of.")
     estimator: Estimator = kept("state.forest.estimator", "How the nodes are read.")
+
+    @takes(TreeOptions)
+    def __init__(self, leaves: ArrayLike, options: TreeOptions) -> None:
+        self.state, self.promise = _built(leaves, options, copies=1)
 
     def query(self, y: ArrayLike) -> tuple[Floats, Floats]:
         """Return the noisy sums over the leaves left and right of the one that contains y.

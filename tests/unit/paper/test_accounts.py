@@ -325,6 +325,7 @@ def test_one_copy_gone_wild_does_not_move_the_median(name):
         "vector": lambda s: s.state.sums.trees.forest,
     }[name](structure)
     assert structure.copies >= 3
+    forest.nodes.flags.writeable = True
     forest.nodes[:, :, 0] += 2**40
     np.testing.assert_allclose(structure.query(at), before, rtol=1e-9, atol=1e-9)
 
