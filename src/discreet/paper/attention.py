@@ -200,8 +200,7 @@ def _built(
     (rows, columns), scope = values.shape, Scope(options.scope)
     logits = options.logits(keys.shape[1])
     net, structures = logits.net(options.eps_0), _structures(scope, columns)
-    failure = net.failure_per_point(options.p_f / structures)
-    copies = options.copies or (1 if options.tight else copies_needed(failure))
+    copies = options.copies_on(net, structures)
     bounds = (*[options.value_bound] * columns, 1.0)  # the last: the denominator's
     design = SoftmaxDesign(logits.kernel, logits.box.side, bounds, columns, rows, copies)
     design.check_size(options.memory_limit)

@@ -18,7 +18,6 @@ from discreet.paper.bounds import (
     Box,
     Net,
     NoiseSum,
-    copies_needed,
     public_bound,
     single_failure_for,
     tail_bound,
@@ -403,8 +402,7 @@ class DPTreeHighDimAdaptive(DPTreeHighDim):
         side = options.box.side
         radius = side / 16 if options.eps_0 is None else options.eps_0
         net = Net(side, radius, points.shape[1])
-        needed = 1 if options.tight else copies_needed(net.failure_per_point(options.p_f))
-        copies = options.copies or needed
+        copies = options.copies_on(net)
         accountant, c = _high_dim_accountant(options, dim=net.dim, power=1, copies=copies)
         self.state, self.promise = _built(
             points, signed, options, power=1, accountant=accountant, c=c, copies=copies, net=net

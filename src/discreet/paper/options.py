@@ -17,7 +17,7 @@ from discreet import _validate
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger, account_of
 from discreet.noise import Entropy
-from discreet.paper.bounds import Box, Logits, public_bound
+from discreet.paper.bounds import Box, Logits, Net, copies_needed, public_bound
 from discreet.privacy import Neighbours, Privacy
 
 MEMORY_LIMIT = 4 * 2**30
@@ -240,6 +240,13 @@ class BoostedOptions(TreeOptions):
     delta_fail: float
     copies: int | None = None
 
+    @property
+    def median_of(self) -> int:
+        """The number of copies: l."""
+        if self.copies is not None:
+            return self.copies
+        return 1 if self.tight else copies_needed(self.delta_fail)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedOptions(Options):
@@ -303,6 +310,12 @@ class NetOptions(Options):
     p_f: float
     eps_0: float | None = None
     copies: int | None = None
+
+    def copies_on(self, net: Net, structures: int = 1) -> int:
+        """Return l, for answers that are computed from so many structures on a net."""
+        if self.copies is not None:
+            return self.copies
+        return 1 if self.tight else copies_needed(net.failure_per_point(self.p_f / structures))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,6 @@ from discreet.paper.bounds import (
     Logits,
     Net,
     NoiseSum,
-    copies_needed,
     single_failure_for,
     tail_bound,
 )
@@ -150,6 +149,11 @@ class SoftmaxDesign:
         """What the paper's split depends on: r and L."""
         return {"features": self.kernel.features, "levels": levels_for(self.rows)}
 
+    @property
+    def nodes_of_a_tree(self) -> int:
+        """How many nodes of a tree a row touches: of each level and moment, in all copies."""
+        return levels_for(self.rows) * MOMENTS * self.copies
+
     def columns(self, private: int) -> int:
         """Return how many columns there are with so many private ones."""
         return private + len(self.bounds) - self.private
@@ -167,7 +171,7 @@ class SoftmaxDesign:
 
     def mechanisms(self, noise: SoftmaxNoise, private: int) -> Nodes:
         """Return all nodes that a row touches in so many private columns, and the public ones."""
-        share = levels_for(self.rows) * MOMENTS * self.copies
+        share = self.nodes_of_a_tree
         return [
             (noise.features.mechanism, share * self.kernel.features * self.columns(private)),
             (noise.totals.mechanism, share * private),
@@ -199,8 +203,7 @@ class SoftmaxDesign:
         """
         budget = options.budget
         if options.tight:
-            share = levels_for(self.rows) * MOMENTS * self.copies
-            nodes = share * (self.kernel.features * self.columns(private) + private)
+            nodes = self.nodes_of_a_tree * (self.kernel.features * self.columns(private) + private)
             found = tight_account(options.noise, budget.total, nodes)
             return SoftmaxAccount(SoftmaxNoise(found.noise, found.noise), found.composed)
         one = budget.share(self.columns(private) * self.copies)
@@ -489,8 +492,7 @@ class DPTreeSoftmaxAdaptive(DPTreeSoftmax):
         points, signed = weighted_points("X", X, weights, dimensions=2)
         logits = options.logits(points.shape[1])
         net = logits.net(options.eps_0)
-        needed = 1 if options.tight else copies_needed(net.failure_per_point(options.p_f))
-        copies = options.copies or needed
+        copies = options.copies_on(net)
         self.state, self.promise = _built(points, signed, options, logits, copies=copies, net=net)
 
 

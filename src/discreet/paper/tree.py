@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from discreet import _validate
 from discreet._typing import Floats, Integers
-from discreet.paper.bounds import NoiseSum, copies_needed, single_failure_for, tail_bound
+from discreet.paper.bounds import NoiseSum, single_failure_for, tail_bound
 from discreet.paper.design import (
     Change,
     NodeNoise,
@@ -151,8 +151,7 @@ class DPTreeBoosted(DPTree):
 
     @takes(BoostedOptions)
     def __init__(self, leaves: ArrayLike, options: BoostedOptions) -> None:
-        needed = 1 if options.tight else copies_needed(options.delta_fail)
-        self.state, self.promise = _built(leaves, options, copies=options.copies or needed)
+        self.state, self.promise = _built(leaves, options, copies=options.median_of)
 
 
 def _built(leaves: ArrayLike, options: TreeOptions, *, copies: int) -> tuple[TreeState, Promise]:
