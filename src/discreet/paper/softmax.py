@@ -185,14 +185,14 @@ class SoftmaxDesign:
             c: the paper's constant.
             private: how many.
         """
-        budgets = paper_budgets(one, c=c, **self.size)
-        of_private, of_public = (
-            paper_composition(budgets, one, private_total=total, **self.size)
-            for total in (True, False)
-        )
-        public = self.columns(0)
-        parts = [(of_private, private * self.copies), (of_public, public * self.copies)]
-        return accounting.basic([part for part in parts if part[1]])
+        size = self.size
+        budgets = paper_budgets(one, c=c, **size)
+        parts = [
+            (paper_composition(budgets, one, private_total=total, **size), columns * self.copies)
+            for total, columns in ((True, private), (False, self.columns(0)))
+            if columns
+        ]
+        return accounting.basic(parts)
 
     def account(self, options: SoftmaxOptions | AttentionOptions, private: int) -> SoftmaxAccount:
         """Return the noise that was asked for: the least in the budget, or by Algorithm 3.
