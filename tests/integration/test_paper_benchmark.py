@@ -53,7 +53,10 @@ def test_plain_loops_give_the_same_numbers(rows):
         kernel=structure.kernel,
         upper=1.0,
         bound=2.0,
-        units=(structure._sums.trees.noise.unit, structure._sums.totals_noise.unit),
+        units=(
+            structure.state.sums.trees.noise.unit,
+            structure.state.sums.noise.totals.unit,
+        ),
     )
     expected = [plain.query(query) for query in queries.tolist()]
     np.testing.assert_allclose(structure.query(queries), expected, rtol=1e-9, atol=1e-6)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from discreet import paper
-from discreet.paper.distance import DistanceForest
+from discreet.paper.distance import DistanceForest, moment_sums
+from discreet.paper.forest import ExactTrees
 from discreet.testing import Silent
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "delta_prime": 1e-6, "c": 0.1, "entropy": Silent()}
@@ -41,21 +42,25 @@ def attention(keys, values):
     )
 
 
+def exact(values, noise):
+    """Trees over points that are all one."""
+    ones = np.ones((len(values), 1))
+    return ExactTrees(moment_sums(ones, values, 2, noise.unit), noise.law)
+
+
 @settings(max_examples=40)
 @given(pair=neighbours())
 def test_no_level_changes_by_more_than_claimed(pair):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        one, other = (attention(*side)._sums for side in pair)
+        one, other = (attention(*side).state.sums for side in pair)
     claimed = one.trees.noise.mechanism.sensitivity
     assert claimed == 2 * one.trees.noise.unit
     assert level_changes(one.trees, other.trees).max() <= claimed
     # The s_w trees are not kept; they are built from points that are all one.
-    noise = one.totals_noise
+    noise = one.noise.totals
     sums = [
-        DistanceForest.grow(
-            np.ones((len(values), 1)), values, power=2, noise=noise, entropy=Silent()
-        )
+        DistanceForest(exact(values, noise).noisy(Silent()), noise, 2, len(values))
         for _, values in pair
     ]
     assert noise.mechanism.sensitivity == 2 * noise.unit
@@ -66,7 +71,9 @@ def test_the_claim_is_reached():
     """A row that moves across the whole interval with the largest weights of opposite sign."""
     x = np.array([[1.0], [0.0]])
     one, other = (
-        paper.DPTreeHighDim(x, [weight, 1.0], p=2, upper=1.0, weight_bound=1.0, **BUDGET)._trees
+        paper.DPTreeHighDim(
+            x, [weight, 1.0], p=2, upper=1.0, weight_bound=1.0, **BUDGET
+        ).state.trees
         for weight in (1.0, -1.0)
     )
     changes = level_changes(one, other)
@@ -78,7 +85,9 @@ def test_two_leaves_share_the_claim():
     options = {"p": 1, "upper": 1.0, "weight_bound": 1.0, "epsilon": 1.0, "delta": 1e-6}
     filler = np.full(15, 0.5)
     one, other = (
-        paper.DPTreeDistance(np.append(filler, at), np.ones(16), entropy=Silent(), **options)._trees
+        paper.DPTreeDistance(
+            np.append(filler, at), np.ones(16), entropy=Silent(), **options
+        ).state.trees
         for at in (0.99, 0.01)
     )
     weights_moment = level_changes(one, other)[..., 0]
@@ -104,9 +113,9 @@ def test_a_tree_of_real_leaves_covers_rounding_too(leaves, data):
     one, other = (
         paper.DPTree(values, entropy=Silent(), **options) for values in (leaves, leaves + change)
     )
-    claimed = one._mechanisms[0][0].sensitivity
-    for k in one._forest.depths:
-        assert np.abs(one._forest.level(k) - other._forest.level(k)).sum() <= claimed
+    claimed = one.state.covered[0][0].sensitivity
+    for k in one.state.forest.depths:
+        assert np.abs(one.state.forest.level(k) - other.state.forest.level(k)).sum() <= claimed
 
 
 @settings(max_examples=40)
@@ -126,8 +135,8 @@ def test_trees_that_release_some_levels_stay_within_the_claim(pair, branching):
         )
         for keys, values in pair
     )
-    trees = one._trees
-    assert level_changes(trees, other._trees).max() <= trees.noise.mechanism.sensitivity
+    trees = one.state.trees
+    assert level_changes(trees, other.state.trees).max() <= trees.noise.mechanism.sensitivity
     assert trees.forest.nodes.shape[1] == sum(2**depth for depth in trees.forest.depths)
     [(mechanism, count)] = one.receipt.mechanisms
     assert mechanism == trees.noise.mechanism
@@ -147,7 +156,7 @@ def test_the_claim_is_reached_in_trees_of_some_levels():
             estimator="consistent",
             branching=4,
             entropy=Silent(),
-        )._trees
+        ).state.trees
         for weight in (1.0, -1.0)
     )
     assert level_changes(one, other)[..., 0].min() == one.noise.mechanism.sensitivity

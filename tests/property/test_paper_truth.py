@@ -99,7 +99,7 @@ def test_softmax(drawn, adaptive):
     # The kernel's error is relative to |w|ᵀexp(Xy/d), not to the sum itself, which may cancel.
     relative = structure.relative_error * oracle.softmax_sum(points, np.abs(weights), queries)
     answers = structure.query(queries)
-    assert np.all(np.abs(answers - truth) <= relative + structure._sums.tree_error(0) + 1e-9)
+    assert np.all(np.abs(answers - truth) <= relative + structure.state.sums.tree_error(0) + 1e-9)
     assert_close(answers, truth, structure.deterministic_error)
 
 
@@ -133,10 +133,10 @@ def test_cross_attention(drawn, columns, scope, accounting, seed):
     absolute, _ = oracle.attention_sums(queries, keys, np.abs(values))
     relative = structure.relative_error
     for column in range(columns):
-        slack = structure._sums.tree_error(column) + 1e-9
+        slack = structure.state.sums.tree_error(column) + 1e-9
         error = np.abs(numerator - true_numerator)[:, column]
         assert np.all(error <= relative * absolute[:, column] + slack)
-    slack = structure._sums.tree_error(columns) + 1e-9
+    slack = structure.state.sums.tree_error(columns) + 1e-9
     assert np.all(np.abs(denominator - true_denominator) <= relative * true_denominator + slack)
     # The output: 2ε'/(1 - ε') relative to D⁻¹A|V|, and the trees' error on top.
     truth = oracle.attention(queries, keys, values)

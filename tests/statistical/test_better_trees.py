@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from discreet import paper
-from discreet.paper.consistent import ConsistentForest, even_depths
-from discreet.paper.design import Estimator, design, plain_accountant
-from discreet.paper.distance import grown, mirror_sign
-from discreet.paper.node import Noise, node_noise
-from discreet.paper.structure import Accounting, Budget
+from discreet.paper.design import design, node_noise, plain_accountant
+from discreet.paper.distance import DistanceForest, mirror_sign, moment_sums
+from discreet.paper.forest import ConsistentForest, ExactTrees, even_depths
+from discreet.paper.options import Accounting, Budget, Estimator, Noise
 from discreet.testing import Seeded
 
 BUDGET = Budget(1.0, 1e-6)
@@ -78,14 +77,16 @@ def test_l1_distances(rows, copies):
     for how in Estimator:
         chosen = designed(levels, how, trees=2, right=mirror_sign(1))
         # Points of weight zero: what is left is noise.
+        node, nothing = chosen.account.noise, np.zeros((rows, 1))
+        exact = moment_sums(nothing, nothing, 1, node.unit)
         made = [
-            grown(
-                chosen,
-                np.zeros((rows, 1)),
-                np.zeros((rows, 1)),
-                power=1,
-                copies=count,
-                entropy=Seeded(seed),
+            DistanceForest(
+                ExactTrees(exact, node.law, count, chosen.forest, chosen.depths).noisy(
+                    Seeded(seed)
+                ),
+                node,
+                1,
+                rows,
             )
             for count, seed in batches(copies)[:8]
         ]

@@ -8,10 +8,11 @@ import pytest
 from discreet import paper
 from discreet.kernels import Taylor
 from discreet.paper import oracle
-from discreet.paper.distance import DistanceForest
-from discreet.paper.node import Noise, node_noise
-from discreet.paper.softmax_forest import SoftmaxForest, paper_budgets
-from discreet.paper.structure import Budget
+from discreet.paper.design import node_noise
+from discreet.paper.distance import DistanceForest, moment_sums
+from discreet.paper.forest import ExactTrees
+from discreet.paper.options import Budget, Noise
+from discreet.paper.softmax import SoftmaxDesign, paper_budgets
 from discreet.testing import Seeded
 
 BUILDS = 250
@@ -138,9 +139,8 @@ COPIES = 8000  # the standard error of a variance is then 1.6%
 @pytest.mark.parametrize("power", [1, 2, 3])
 def test_distance_variance_is_the_predicted_one(kind, power):
     node = node_noise(kind, epsilon=0.05, delta=1e-7)
-    trees = DistanceForest.grow(
-        X[:8, :1], W[:8, None], power=power, noise=node, copies=COPIES, entropy=Seeded(5)
-    )
+    exact = ExactTrees(moment_sums(X[:8, :1], W[:8, None], power, node.unit), node.law, COPIES)
+    trees = DistanceForest(exact.noisy(Seeded(5)), node, power, 8)
     at = np.array([[0.0], [0.37], [0.9], [1.0]])
     measured = trees.query(at)[:, 0, :, 0].var(axis=1)
     ratio = measured / trees.variance(at)[:, 0]
@@ -151,17 +151,11 @@ def test_softmax_variance_is_the_predicted_one():
     kernel = Taylor.on_box(DIM, upper=1.0, eps_s=0.1)
     whole = Budget(1.0, 1e-6, 1e-6)
     budgets = paper_budgets(whole, c=0.1, features=kernel.features, levels=4)
-    sums = SoftmaxForest.grow(
-        X[:16],
-        np.stack([W[:16], np.ones(16)], axis=1),
-        kernel=kernel,
-        upper=1.0,
-        bounds=np.ones(2),
-        private_columns=1,
-        noise=budgets.noise(Noise.TRUNCATED_LAPLACE),
-        copies=COPIES,
-        entropy=Seeded(6),
-    )
+    noise, weights = budgets.noise(Noise.TRUNCATED_LAPLACE), np.stack([W[:16], np.ones(16)], axis=1)
+    design = SoftmaxDesign(kernel, 1.0, bounds=(1.0, 1.0), private=1, rows=16, copies=COPIES)
+    source = Seeded(6)
+    noisy = [each.noisy(source) for each in design.exact(X[:16], weights, noise)]
+    sums = design.released(noisy, noise)
     at = np.array([[0.02, 0.01], [0.3, 0.8], [0.6, 0.1], [1.0, 1.0], [0.0, 0.0]])
     ratio = sums.query(at).var(axis=1) / sums.variance(at)
     assert np.abs(ratio - 1).max() < 0.05

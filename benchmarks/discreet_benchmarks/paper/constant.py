@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from discreet import paper
 from discreet.errors import DiscreetError
-from discreet.paper.node import Noise
+from discreet.paper.options import Noise
 from discreet.pictures.style import legend_below
 from discreet.testing import Silent
 from discreet_benchmarks.paper import forecast, page

@@ -20,7 +20,6 @@ from discreet._typing import Floats
 from discreet.errors import DiscreetError
 from discreet.kernels import Taylor
 from discreet.noise import Entropy
-from discreet.paper.node import NodeNoise
 from discreet.paper.oracle import spread
 from discreet.pictures.style import legend_below
 from discreet.testing import Silent
@@ -133,36 +132,28 @@ def speed_page(_out: Path, _size: Size) -> list[str]:
     )
 
 
-def _noises(structure: paper.DPTreeSoftmax) -> tuple[NodeNoise, NodeNoise]:
-    """Return the noise of nodes of the feature trees, and of those for the sum of the weights."""
-    sums = structure._sums  # noqa: SLF001
-    if sums.totals_noise is None:
-        raise DiscreetError("Expected a structure whose weights are private.")
-    return sums.trees.noise, sums.totals_noise
-
-
 def _loops(
     structure: paper.DPTreeSoftmax, rows: Floats, weights: Floats, queries: Floats
 ) -> list[float]:
     """Answer the queries by plain loops, with weights and points up to 1."""
-    features, totals = _noises(structure)
+    noise = structure.state.sums.noise
     plain = Softmax(
         rows.tolist(),
         weights.tolist(),
         kernel=structure.kernel,
         upper=1.0,
         bound=1.0,
-        units=(features.unit, totals.unit),
+        units=(noise.features.unit, noise.totals.unit),
     )
     return [plain.query(query) for query in queries.tolist()]
 
 
 def _draws(structure: paper.DPTreeSoftmax) -> None:
     """Draw the noise of a structure, and nothing else."""
-    features, totals = _noises(structure)
-    shape = structure._sums.trees.forest.nodes.shape  # noqa: SLF001
-    features.law.sample(shape)
-    totals.law.sample(shape[1:])  # one more coordinate
+    sums = structure.state.sums
+    shape = sums.trees.forest.nodes.shape
+    sums.noise.features.law.sample(shape)
+    sums.noise.totals.law.sample(shape[1:])  # one more coordinate
 
 
 def build_memory() -> tuple[int, int]:

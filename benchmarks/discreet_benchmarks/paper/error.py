@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.paper.forest import all_depths, levels_for, node_count
-from discreet.paper.softmax_forest import MOMENTS
+from discreet.paper.softmax import MOMENTS
 from discreet.pictures.style import legend_below
 from discreet_benchmarks.paper import forecast, page
 from discreet_benchmarks.paper.attention import (

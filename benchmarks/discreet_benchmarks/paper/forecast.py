@@ -1,7 +1,7 @@
 """The noise and the errors of the paper's cross-attention by formulas: for any size, built or not.
 
 A `Design` is a structure as far as its noise goes. Node variances are in units of a weight, as in
-`discreet.paper.node`; `tests/benchmarks` compares all of it with structures that were built.
+`discreet.paper.design`; `tests/benchmarks` compares all of it with structures that were built.
 
 Forecasts: the answer without noise is the Taylor polynomial's; of trees, at the net's points. The
 noise of one copy adds up hundreds of nodes and is drawn here as one normal number of the right
@@ -20,18 +20,16 @@ from scipy import integrate, special, stats
 from discreet import accounting
 from discreet._typing import Floats
 from discreet.features.taylor import Taylor
-from discreet.paper import tails
-from discreet.paper.box import Box
-from discreet.paper.logits import Logits
-from discreet.paper.net import Net
-from discreet.paper.node import Noise, tight_node_noise
-from discreet.paper.softmax_forest import (
+from discreet.paper import bounds
+from discreet.paper.bounds import Box, Logits, Net
+from discreet.paper.design import compose_equal, tight_node_noise
+from discreet.paper.options import Budget, Noise, replace_privacy
+from discreet.paper.softmax import (
     MOMENTS,
     NodeBudgets,
     paper_budgets,
     paper_composition,
 )
-from discreet.paper.structure import Budget, compose_equal, replace_privacy
 from discreet.privacy import Privacy
 from discreet_benchmarks.paper.attention import (
     LARGEST,
@@ -112,7 +110,7 @@ class Design:
     def as_built(self) -> "Design":
         """Return it with the copies of the code: an exact binomial tail over the net in use."""
         failure = self.net.failure_per_point(self.p_f / self.structures)
-        return replace(self, copies=tails.copies_needed(failure))
+        return replace(self, copies=bounds.copies_needed(failure))
 
     def as_proved(self) -> "Design":
         """Return it with the copies of the proof: exp(-0.1²·0.99·l/2) on (5R/ε_0)^d net points."""

@@ -11,9 +11,10 @@ import numpy as np
 from discreet import paper
 from discreet._typing import Floats
 from discreet.noise import Entropy
+from discreet.paper.attention import Needs, attention_needs
+from discreet.paper.design import node_noise
 from discreet.paper.forest import levels_for
-from discreet.paper.needs import Needs, attention_needs
-from discreet.paper.node import Noise, node_noise
+from discreet.paper.options import Noise
 from discreet.paper.oracle import spread
 from discreet.pictures import noise_by_level
 from discreet.pictures import save as save_large

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from discreet import accounting, paper
 from discreet._typing import Floats, Integers
 from discreet.noise import Entropy
-from discreet.paper.node import Noise
+from discreet.paper.options import Noise
 from discreet.paper.oracle import spread
 from discreet.pictures.style import legend_below
 from discreet.testing import Seeded, Silent
@@ -277,7 +277,7 @@ def _found(
 
 def _design(tree: paper.DPTree | paper.DPTreeDistance) -> str:
     """Say how wide a tree is and what noise it has."""
-    forest = tree._forest if isinstance(tree, paper.DPTree) else tree._trees.forest  # noqa: SLF001
+    forest = tree.state.forest if isinstance(tree, paper.DPTree) else tree.state.trees.forest
     width = " or ".join(str(1 << step) for step in sorted(set(np.diff([0, *forest.depths]))))
     [(mechanism, _)] = tree.receipt.mechanisms
     return f"{width} children a node, {_LAWS[type(mechanism)]}"
@@ -285,7 +285,7 @@ def _design(tree: paper.DPTree | paper.DPTreeDistance) -> str:
 
 def _range_variance(tree: paper.DPTree, start: Integers, stop: Integers) -> Floats:
     """Return the variance of ranges of leaves, from that of the first leaf alone."""
-    depths = tree._forest.depths  # noqa: SLF001
+    depths = tree.state.forest.depths
 
     def in_nodes(start: Integers, stop: Integers) -> Floats:
         if tree.estimator == "paper":
@@ -314,7 +314,7 @@ def least_squares_range_variance(start: Integers, stop: Integers, depths: Sequen
 
     Level by level for all nodes: of the range's part A within a node and the node's total T, the
     variances and covariance add up over children, and then the node's own noisy number corrects
-    both by regression. Independent of how `discreet.paper.consistent` computes answers.
+    both by regression. Independent of how `discreet.paper.forest` computes answers.
     """
     leaf = np.arange(1 << depths[-1])
     variances = []

@@ -1,20 +1,17 @@
 """The paper's structures, whole and faithful.
 
 "Provable Differentially Private Computation of the Cross-Attention Mechanism", Ke, Liang, Shi, Song
-and Zhang. From the bottom up: `node` (noise) → `forest` (Algorithm 2 for many trees), `consistent`
-(better read), `design` (which of them, and what it costs) → `tree`, `distance` (4, 5), `high_dim`
-(6), `logits`, `softmax` (3, 7), `cross_attention` (1); `file` and `card`. `docs/paper.md` goes
-through it theorem by theorem.
+and Zhang. From the bottom up: `bounds`, `options` (what can be asked for) → `forest` (Algorithm 2
+for many trees), `design` (which of them, and what it costs) → `structure` (what all have, and the
+one place that draws noise) → `tree`, `distance` (4, 5, 6), `softmax` (3, 7), `attention` (1);
+`file` and `oracle`. `docs/paper.md` goes through it theorem by theorem.
 """
 
-from discreet.paper.cross_attention import DPCrossAttention, Scope
-from discreet.paper.design import Estimator
-from discreet.paper.distance import DPTreeDistance
+from discreet.paper.attention import DPCrossAttention
+from discreet.paper.distance import DPTreeDistance, DPTreeHighDim, DPTreeHighDimAdaptive
 from discreet.paper.file import load
-from discreet.paper.high_dim import DPTreeHighDim, DPTreeHighDimAdaptive
-from discreet.paper.node import Noise
+from discreet.paper.options import Accounting, Estimator, Noise, Scope
 from discreet.paper.softmax import DPTreeSoftmax, DPTreeSoftmaxAdaptive
-from discreet.paper.structure import Accounting
 from discreet.paper.tree import DPTree, DPTreeBoosted
 
 __all__ = [

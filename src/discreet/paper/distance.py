@@ -1,36 +1,68 @@
-"""Weighted distances from moments (Algorithms 4 and 5), for all coordinates at once.
+"""Weighted distances from moments: on a line (Algorithms 4, 5) and in d dimensions (6).
 
 Σ w_i·|y - x_i|^p over the points on one side of y is a polynomial in y whose coefficients are sums
-of w_i·x_i^q: one tree for each moment q = 0, ..., p. Points are divided by `upper` and weights by
-`weight_bound`, so that everything below happens in [0, 1] (see `node`).
+of w_i·x_i^q: one tree for each moment q = 0, ..., p, and for each coordinate. Points are divided by
+the side of their interval and weights by `weight_bound`, so that everything below happens in [0, 1]
+(see `design`).
 """
 
 import math
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet import _validate
+from discreet import accounting
 from discreet._typing import Floats, Integers
-from discreet.ledger.account import Counted
-from discreet.noise import Entropy
-from discreet.paper import tails
-from discreet.paper.box import Box
-from discreet.paper.design import Design, Estimator, design, estimator_of, plain_accountant
-from discreet.paper.forest import Forest, all_depths, leaf_of, levels_for, node_count, scatter
-from discreet.paper.node import NodeNoise, Noise
+from discreet.paper.bounds import (
+    Box,
+    Net,
+    NoiseSum,
+    public_bound,
+    single_failure_for,
+    tail_bound,
+)
+from discreet.paper.design import (
+    Account,
+    Accountant,
+    NodeNoise,
+    Nodes,
+    check_composition,
+    compose_equal,
+    design,
+    node_noise,
+    plain_accountant,
+    resolved_c,
+)
+from discreet.paper.forest import (
+    ExactTrees,
+    Forest,
+    all_depths,
+    leaf_of,
+    levels_for,
+    node_count,
+    scatter,
+)
+from discreet.paper.options import (
+    DistanceOptions,
+    Estimator,
+    HighDimAdaptiveOptions,
+    HighDimOptions,
+    Noise,
+    replace_privacy,
+    takes,
+)
 from discreet.paper.structure import (
-    MEMORY_LIMIT,
-    Accounting,
-    Budget,
+    Promise,
+    State,
     Structure,
     check_size,
     finite,
-    public_bound,
+    kept,
+    release,
     weighted_points,
 )
+from discreet.privacy import Privacy
 
 _TERMS_AT_A_TIME = 2**20  # bounds the memory of one step of the build
 
@@ -50,31 +82,6 @@ class DistanceForest:
     noise: NodeNoise
     power: int
     rows: int
-
-    @classmethod
-    def grow(
-        cls,
-        points: Floats,
-        weights: Floats,
-        *,
-        power: int,
-        noise: NodeNoise,
-        copies: int = 1,
-        entropy: Entropy,
-        kind: type[Forest] = Forest,
-        depths: tuple[int, ...] | None = None,
-    ) -> "DistanceForest":
-        """Build from points in [0, 1], shape (n, coordinates), weights in [-1, 1], (n, columns)."""
-        levels = levels_for(len(points))
-        lanes = (weights.shape[1], power + 1)
-        leaves = np.zeros((points.shape[1], 2**levels, *lanes), dtype=np.int64)
-        rows = max(1, _TERMS_AT_A_TIME // (points.shape[1] * math.prod(lanes)))
-        for start in range(0, len(points), rows):
-            t = np.clip(points[start : start + rows], 0.0, 1.0)
-            u = np.clip(weights[start : start + rows], -1.0, 1.0)
-            scatter(leaves, leaf_of(t, levels), moment_terms(t, u, power, noise.unit))
-        forest = kind.grow(leaves, noise.law, copies, entropy, depths)
-        return cls(forest, noise, power, len(points))
 
     @property
     def _signed_binomials(self) -> tuple[Floats, Floats]:
@@ -105,30 +112,25 @@ class DistanceForest:
         """How much one node of each moment weighs in an answer at y = 1: C(p, q) units."""
         return tuple(math.comb(self.power, q) / self.noise.unit for q in range(self.power + 1))
 
-    def noise_sum(self, scale: float, lines: int = 1) -> tuple[tails.NoiseSum, float]:
+    def noise_sum(self, scale: float, lines: int = 1) -> tuple[NoiseSum, float]:
         """Return the noise of scale·(the worst answer of so many lines), and its rounding.
 
         Args:
             scale: by which an answer is multiplied.
             lines: coordinates that are added up.
         """
-        worst = self.forest.worst(left=1.0, right=self.mirrored)
+        worst = self.forest.worst(left=1.0, right=mirror_sign(self.power))
         weights = tuple(scale * weight * worst.weight for weight in self.noise_weights)
         rounding = lines * worst.rounding * scale * math.fsum(self.noise_weights)
         counts = (lines * worst.count,) * len(weights)
-        return tails.NoiseSum(self.noise.law, weights, counts), rounding
-
-    @property
-    def mirrored(self) -> float:
-        """The sign of what lies right of y, if that on the left has one: (-1)^p, in all moments."""
-        return mirror_sign(self.power)
+        return NoiseSum(self.noise.law, weights, counts), rounding
 
     def variance(self, positions: Floats) -> Floats:
         """Return the exact noise variance of each coordinate's answer, shape of `positions`."""
         inside = np.clip(positions, 0.0, 1.0)
         binomials = np.abs(self._signed_binomials[0])
         squares = np.sum((binomials * _powers(inside, self.power)[..., ::-1]) ** 2, axis=-1)
-        nodes = self.forest.variance(inside, left=1.0, right=self.mirrored)
+        nodes = self.forest.variance(inside, left=1.0, right=mirror_sign(self.power))
         return np.asarray(nodes * squares * self.noise.variance)
 
     @property
@@ -143,7 +145,7 @@ class DistanceForest:
 
 
 def mirror_sign(power: int) -> float:
-    """Return (-1)^p."""
+    """Return (-1)^p: the sign of what lies right of y, if that on the left has one."""
     return (-1.0) ** power
 
 
@@ -160,51 +162,140 @@ def to_unit(values: Floats, low: Floats | float, high: Floats | float) -> Floats
     return np.asarray(np.clip(values, low, high) / high)
 
 
-def answer_scale(weight_bound: float, upper: float, power: int) -> float:
-    """Return R_w·R^p, by which normalised distances are multiplied, if it fits."""
-    return public_bound("weight_bound * upper**p", weight_bound * float(np.float64(upper) ** power))
-
-
-def moment_terms(points: Floats, weights: Floats, power: int, unit: int) -> Integers:
-    """Return what each row adds to its leaves, in lattice units: |term| ≤ unit, exactly.
+def moment_sums(points: Floats, weights: Floats, power: int, unit: int) -> Integers:
+    """Return what all rows add to their leaves, in lattice units: exact, and private.
 
     Args:
-        points: in [0, 1], shape (n, coordinates).
-        weights: in [-1, 1], shape (n, columns).
+        points: in [0, 1], shape (n, coordinates); clipped to it.
+        weights: in [-1, 1], shape (n, columns); likewise.
         power: p.
         unit: lattice steps that stand for one.
 
     Returns:
-        Integers, shape (n, coordinates, columns, p + 1).
+        Integers, shape (coordinates, N, columns, p + 1).
     """
+    levels, lanes = levels_for(len(points)), (weights.shape[1], power + 1)
+    leaves = np.zeros((points.shape[1], 2**levels, *lanes), dtype=np.int64)
+    rows = max(1, _TERMS_AT_A_TIME // (points.shape[1] * math.prod(lanes)))
+    for start in range(0, len(points), rows):
+        t = np.clip(points[start : start + rows], 0.0, 1.0)
+        u = np.clip(weights[start : start + rows], -1.0, 1.0)
+        scatter(leaves, leaf_of(t, levels), _moment_terms(t, u, power, unit))
+    return leaves
+
+
+def _moment_terms(points: Floats, weights: Floats, power: int, unit: int) -> Integers:
+    """Return what each row adds, shape (n, coordinates, columns, p + 1): |term| ≤ unit, exactly."""
     moments = _powers(points, power)[:, :, None, :]
     terms: Floats = weights[:, None, :, None] * moments * unit
     return np.rint(terms).astype(np.int64)
 
 
-def grown(
-    chosen: Design,
-    points: Floats,
-    weights: Floats,
-    *,
-    power: int,
-    copies: int = 1,
-    entropy: Entropy,
-) -> DistanceForest:
-    """Return the trees of a design over points in [0, 1] and weights in [-1, 1]."""
-    return DistanceForest.grow(
-        points,
-        weights,
-        power=power,
-        noise=chosen.account.noise,
-        copies=copies,
-        entropy=entropy,
-        kind=chosen.forest,
-        depths=chosen.depths,
+@dataclass(frozen=True)
+class DistanceState(State):
+    """Moment trees of all coordinates, and of copies of them.
+
+    Attributes:
+        trees: the noisy nodes, and how they are read.
+        box: where points lie.
+        weight_bound: R_w.
+        c: the paper's constant; None where there is none.
+        net: that queries are snapped to, if they are.
+    """
+
+    trees: DistanceForest
+    box: Box
+    weight_bound: float
+    c: float | None = None
+    net: Net | None = None
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return int(self.trees.forest.nodes.shape[0])
+
+    @property
+    def copies(self) -> int:
+        """How many noisy trees there are of each."""
+        return self.trees.forest.copies
+
+    @property
+    def scale(self) -> float:
+        """R_w·R^p, by which normalised distances are multiplied."""
+        return answer_scale(self.weight_bound, self.box, self.trees.power)
+
+    @property
+    def covered(self) -> Nodes:
+        """One node of each released level of each moment, coordinate and copy."""
+        each = (self.trees.power + 1) * self.dim * self.copies
+        return [(self.trees.noise.mechanism, each * len(self.trees.forest.depths))]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of noisy nodes."""
+        return self.trees.forest.nodes.nbytes
+
+
+def answer_scale(weight_bound: float, box: Box, power: int) -> float:
+    """Return R_w·R^p, if it fits."""
+    return public_bound(
+        "weight_bound * upper**p", weight_bound * float(np.float64(box.side) ** power)
     )
 
 
-class DPTreeDistance(Structure):
+class _Distances(Structure):
+    """What distances in one and in many dimensions have in common: a line is one coordinate."""
+
+    state: DistanceState
+
+    box: Box = kept("state.box", "The interval of points and queries, in each coordinate.")
+    upper: float = kept("state.box.upper", "The right end of the interval, in each coordinate.")
+    power: int = kept("state.trees.power", "The power of the distances: p.")
+    weight_bound: float = kept("state.weight_bound", "R_w, that weights are clipped to.")
+    estimator: Estimator = kept("state.trees.forest.estimator", "How the nodes are read.")
+
+    def _positions(self, queries: Floats) -> Floats:
+        """Return queries, shape (m, d), as parts of the interval; snapped, if there is a net."""
+        net = self.state.net
+        if net is None:
+            return self.box.to_unit(queries)
+        return net.snap(self.box.shifted(queries)) / self.box.side
+
+    def _answers(self, queries: Floats) -> Floats:
+        """Return the noisy sums, shape (m,), for queries (m, d)."""
+        return self.state.trees.forest.in_parts(self._medians, self._positions(queries))
+
+    def _medians(self, positions: Floats) -> Floats:
+        """Return the median over copies of the sums over coordinates, shape (m,)."""
+        lines = self.state.trees.query(positions)[..., 0]
+        return np.asarray(self.state.scale * np.median(lines.sum(axis=1), axis=1))
+
+    def _variances(self, queries: Floats) -> Floats:
+        """Return the variances of one copy's answers, shape (m,), for queries (m, d)."""
+        lines = self.state.trees.variance(self._positions(queries))
+        return np.asarray(self.state.scale**2 * lines.sum(axis=1))
+
+    @property
+    def deterministic_error(self) -> float:
+        """The error without noise, worst case: points in the query's own leaves, and rounding.
+
+        With a net, snapping too: n·R_w·d·ε_0 by the Lipschitz lemma.
+        """
+        trees, dim, net = self.state.trees, self.state.dim, self.state.net
+        line = trees.same_leaf_error + trees.rounding_error
+        snapping = 0.0 if net is None else trees.rows * self.weight_bound * dim * net.radius
+        return float(dim * self.state.scale * line + snapping)
+
+    def _bound(self, confidence: float) -> float:
+        """Return a bound on the error of one query, or of all if there is a net."""
+        part, rounding = self.state.trees.noise_sum(self.state.scale, self.state.dim)
+        failure, net = 1 - confidence, self.state.net
+        if net is not None:
+            failure = single_failure_for(self.state.copies, net.failure_per_point(failure))
+        return tail_bound((part,), failure) + rounding + self.deterministic_error
+
+
+class DPTreeDistance(_Distances):
     """Σ_i w_i·|y - x_i|^p on [lower, upper]: p + 1 trees, each at (ε/(p+1), δ/(p+1)).
 
     Algorithms 4 and 5, Theorem "DPTreeDistance": (epsilon, delta)-private.
@@ -212,111 +303,179 @@ class DPTreeDistance(Structure):
     Args:
         x: points, shape (n,); clipped to [lower, upper].
         weights: shape (n,); clipped to ±weight_bound.
-        p: an integer power ≥ 1.
-        upper: right end of the interval.
-        lower: its left end; zero in the paper.
-        weight_bound: R_w.
-        epsilon: for the whole structure and all queries.
-        delta: likewise.
-        accounting: as for `DPTree`, and so are `estimator`, `branching` and `noise`.
-        estimator: likewise.
-        branching: likewise.
-        noise: likewise.
-        entropy: where the noise comes from; by default the operating system.
-        memory_limit: in bytes.
-        **counted: ledger, dataset and analyst, to be counted (`discreet.ledger`).
     """
 
-    def __init__(
-        self,
-        x: ArrayLike,
-        weights: ArrayLike,
-        *,
-        p: int,
-        upper: float,
-        weight_bound: float,
-        epsilon: float,
-        delta: float,
-        lower: float = 0.0,
-        accounting: str = Accounting.PAPER,
-        estimator: str = Estimator.PAPER,
-        branching: int | None = None,
-        noise: Noise | None = None,
-        entropy: Entropy | None = None,
-        memory_limit: int = MEMORY_LIMIT,
-        **counted: Unpack[Counted],
-    ) -> None:
-        budget = Budget(epsilon, delta)
+    @takes(DistanceOptions)
+    def __init__(self, x: ArrayLike, weights: ArrayLike, options: DistanceOptions) -> None:
         points, signed = weighted_points("x", x, weights, dimensions=1)
-        self.power = _validate.whole("p", p, at_least=1, at_most=200)
-        self.box = Box(lower, upper)
-        self.weight_bound = public_bound("weight_bound", weight_bound)
-        self._scale = answer_scale(self.weight_bound, self.box.side, self.power)
-        self.accounting = _validate.choice("accounting", accounting, Accounting)
-        levels = levels_for(len(points))
-        check_size(
-            {"nodes": node_count(all_depths(levels)), "moments": self.power + 1},
-            limit=memory_limit,
+        accountant = plain_accountant(
+            options.budget, composition=options.composition, each=options.p + 1
         )
-        chosen = design(
-            levels,
-            estimator=estimator,
-            branching=branching,
-            noise=noise,
-            accountant=plain_accountant(budget, composition=self.accounting, each=self.power + 1),
-            right=mirror_sign(self.power),
+        self.state, self.promise = _built(
+            points[:, None], signed, options, power=options.p, accountant=accountant
         )
-        source = self._promise(
-            chosen.account.composed,
-            requested=budget.total,
-            mechanisms=chosen.account.mechanisms,
-            entropy=entropy,
-            counted=counted,
-        )
-        self._trees = grown(
-            chosen,
-            self.box.to_unit(points[:, None]),
-            to_unit(signed[:, None], -self.weight_bound, self.weight_bound),
-            power=self.power,
-            entropy=source,
-        )
-
-    @property
-    def upper(self) -> float:
-        """The right end of the interval."""
-        return self.box.upper
-
-    @property
-    def estimator(self) -> Estimator:
-        """How the nodes are read."""
-        return estimator_of(self._trees.forest)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of noisy nodes."""
-        return self._trees.forest.nodes.nbytes
 
     def query(self, y: ArrayLike) -> Floats:
-        """Return the noisy sum for each y in [lower, upper] (clipped to it), shape (m,)."""
-        trees = self._trees
-        return trees.forest.in_parts(
-            lambda at: self._scale * trees.query(at)[:, 0, 0, 0], self._positions(y)
-        )
+        """Return the noisy sum for each query, shape (m,).
 
-    def _positions(self, y: ArrayLike) -> Floats:
-        return self.box.to_unit(finite("y", y, shape=(None,))[:, None])
+        Args:
+            y: in [lower, upper] (clipped to it), shape (m,).
+        """
+        return self._answers(finite("y", y, shape=(None,))[:, None])
 
     def variance(self, y: ArrayLike) -> Floats:
-        """Return the exact noise variance of each answer, shape (m,)."""
-        return self._scale**2 * self._trees.variance(self._positions(y))[:, 0]
+        """Return the exact noise variance of each answer, shape (m,).
 
-    @property
-    def deterministic_error(self) -> float:
-        """The error without noise, worst case: points in the query's own leaf, and rounding."""
-        return self._scale * (self._trees.same_leaf_error + self._trees.rounding_error)
+        Args:
+            y: as for `query`.
+        """
+        return self._variances(finite("y", y, shape=(None,))[:, None])
 
-    def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of one query, with at least this probability."""
-        confidence = _validate.real("confidence", confidence, above=0, below=1)
-        part, rounding = self._trees.noise_sum(self._scale)
-        return tails.tail_bound((part,), 1 - confidence) + rounding + self.deterministic_error
+
+class DPTreeHighDim(_Distances):
+    """Σ_i w_i·‖y - x_i‖_p^p on [lower, upper]^d: d DPTreeDistance at (cε/√(d·ln(1/δ')), δ/d).
+
+    Algorithm 6, Theorem "DPTreeHighDim": (epsilon, delta + delta_prime)-private if c is small
+    enough, by the composition theorem with its own constants; one that is not raises
+    `BudgetExceeded`.
+
+    Args:
+        X: points, shape (n, d); clipped to [lower, upper].
+        weights: shape (n,); clipped to ±weight_bound.
+    """
+
+    dim: int = kept("state.dim", "The number of coordinates: d.")
+    copies: int = kept("state.copies", "How many copies a median is taken of: l.")
+    c: float | None = kept("state.c", "The paper's constant; None with tight accounting.")
+
+    @takes(HighDimOptions)
+    def __init__(
+        self,
+        X: ArrayLike,  # noqa: N803
+        weights: ArrayLike,
+        options: HighDimOptions,
+    ) -> None:
+        points, signed = weighted_points("X", X, weights, dimensions=2)
+        accountant, c = _high_dim_accountant(options, dim=points.shape[1], power=options.p)
+        self.state, self.promise = _built(
+            points, signed, options, power=options.p, accountant=accountant, c=c
+        )
+
+    def query(self, Y: ArrayLike) -> Floats:  # noqa: N803
+        """Return the noisy sum for each query, shape (m,).
+
+        Args:
+            Y: rows in [lower, upper]^d (clipped to it), shape (m, d).
+        """
+        return self._answers(finite("Y", Y, shape=(None, self.dim)))
+
+    def variance(self, Y: ArrayLike) -> Floats:  # noqa: N803
+        """Return the exact noise variance of a single copy's answers, shape (m,).
+
+        Args:
+            Y: as for `query`.
+        """
+        return self._variances(finite("Y", Y, shape=(None, self.dim)))
+
+
+class DPTreeHighDimAdaptive(DPTreeHighDim):
+    """The same for p = 1 and all queries at once: the median of l copies at (ε/l, δ/l, δ'/l).
+
+    Section "Adaptive Query". Queries are snapped to a net, where the bound holds for all points at
+    once with probability 1 - p_f.
+
+    Args:
+        X: points, shape (n, d); clipped to [lower, upper].
+        weights: shape (n,); clipped to ±weight_bound.
+    """
+
+    net: Net = kept("state.net", "The net that queries are snapped to.")
+
+    @takes(HighDimAdaptiveOptions)
+    def __init__(
+        self,
+        X: ArrayLike,  # noqa: N803
+        weights: ArrayLike,
+        options: HighDimAdaptiveOptions,
+    ) -> None:
+        points, signed = weighted_points("X", X, weights, dimensions=2)
+        side = options.box.side
+        radius = side / 16 if options.eps_0 is None else options.eps_0
+        net = Net(side, radius, points.shape[1])
+        copies = options.copies_on(net)
+        accountant, c = _high_dim_accountant(options, dim=net.dim, power=1, copies=copies)
+        self.state, self.promise = _built(
+            points, signed, options, power=1, accountant=accountant, c=c, copies=copies, net=net
+        )
+
+
+def _high_dim_accountant(
+    options: HighDimOptions | HighDimAdaptiveOptions, *, dim: int, power: int, copies: int = 1
+) -> tuple[Accountant, float | None]:
+    """Return what trees with so many levels cost, tightly or by Algorithm 6; and its c."""
+    budget, trees = options.budget, (power + 1) * dim * copies
+    if options.tight:
+        return plain_accountant(budget, composition=options.composition, each=trees), None
+    one = budget.share(copies)
+
+    def line_at(c: float) -> Privacy:
+        factor = c / math.sqrt(dim * math.log(1 / one.prime))
+        return replace_privacy(factor * one.epsilon, one.delta / dim)
+
+    def composed_at(c: float) -> Privacy:
+        lines = compose_equal(line_at(c), dim, delta_prime=one.prime)
+        return accounting.basic([(lines, copies)])
+
+    c = resolved_c(options.c, composed_at, budget.total)
+    line, composed = line_at(c), check_composition(composed_at(c), budget.total)
+
+    def account(kind: Noise, height: int) -> Account:
+        share = height * (power + 1)
+        noise = node_noise(kind, epsilon=line.epsilon / share, delta=line.delta / share)
+        return Account(noise, height * trees, composed)
+
+    return account, c
+
+
+def _built(
+    points: Floats,
+    weights: Floats,
+    options: DistanceOptions | HighDimAdaptiveOptions,
+    *,
+    power: int,
+    accountant: Accountant,
+    c: float | None = None,
+    copies: int = 1,
+    net: Net | None = None,
+) -> tuple[DistanceState, Promise]:
+    """Return the state of moment trees over points (n, d) and weights (n,), and what it costs."""
+    levels, box, bound = levels_for(len(points)), options.box, options.weight_bound
+    answer_scale(bound, box, power)  # must fit
+    check_size(
+        {
+            "nodes": node_count(all_depths(levels)),
+            "coordinates": points.shape[1],
+            "moments": power + 1,
+            "copies": copies,
+        },
+        limit=options.memory_limit,
+    )
+    chosen = design(
+        levels,
+        estimator=options.estimator,
+        branching=options.branching,
+        noise=options.noise,
+        accountant=accountant,
+        right=mirror_sign(power),
+    )
+    noise = chosen.account.noise
+    unit_weights = to_unit(weights[:, None], -bound, bound)
+    leaves = moment_sums(box.to_unit(points), unit_weights, power, noise.unit)
+    [forest], promise = release(
+        [ExactTrees(leaves, noise.law, copies, chosen.forest, chosen.depths)],
+        options,
+        composed=chosen.account.composed,
+        whole=chosen.account.mechanisms,
+    )
+    trees = DistanceForest(forest, noise, power, len(points))
+    return DistanceState(options.composition, trees, box, bound, c, net), promise

@@ -1,12 +1,18 @@
-"""What every structure of the paper offers, and the checks that all of them need."""
+"""What every structure of the paper is: a released state, what is promised of it, how it is built.
+
+A structure has a state, which is noisy or public throughout, and a promise. Building is: check the
+options, add the rows up, and have `release` draw the noise; loading is the last step alone. Nothing
+but `release` draws noise in this room.
+"""
 
 import abc
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
+from operator import attrgetter
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,41 +21,109 @@ from discreet import _validate, accounting
 from discreet._arrays import float64, plain_numbers
 from discreet._card import Card
 from discreet._typing import Floats
-from discreet._warn import warn
-from discreet.accounting import Mechanism, Receipt
-from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.ledger.account import Counted, count
-from discreet.ledger.ledger import account_of
-from discreet.noise import Entropy, SystemEntropy
+from discreet.accounting import Receipt
+from discreet.errors import InvalidInput
+from discreet.ledger.account import count
+from discreet.noise import SystemEntropy
+from discreet.paper.design import Nodes
+from discreet.paper.forest import ExactTrees, Forest
+from discreet.paper.options import Accounting, Options, described
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
 
-MEMORY_LIMIT = 4 * 2**30
 BUILD_BYTES = 24
-
-# A sum of k equal shares may exceed the whole by rounding; it never does so in exact arithmetic.
-_ROUNDING = 1e-13
-
-# Bounds and answers beyond these would leave float64 when they are squared.
-_LEAST, LARGEST_BOUND = 1e-100, 1e100
-
-# Far beyond any use; overflows begin later.
-_LARGEST_EPSILON = 1e9
 
 # What a receipt covers. Always the whole object: whoever gives it away gives away all of it.
 WHOLE = "the structure and all its answers"
 ALL_COLUMNS = "the whole structure, with all columns of its answers,"
 
-
-# The largest c that the theorems allow for what was asked for.
-LARGEST = "largest"
-_LARGEST_C = 1e9
+# How often the error that a card names is kept.
+_CONFIDENCE = 0.95
 
 
-class Accounting(StrEnum):
-    """How the noise is set: by the paper's theorems, or by the privacy loss distribution."""
+@dataclass(frozen=True)
+class State(abc.ABC):
+    """What a structure keeps: noisy nodes and public numbers, from which everything else follows.
 
-    PAPER = "paper"
-    TIGHT = "tight"
+    Attributes:
+        accounting: how the noise was set.
+    """
+
+    accounting: Accounting
+
+    @property
+    @abc.abstractmethod
+    def covered(self) -> Nodes:
+        """The nodes of a row that the guarantee covers."""
+
+    @property
+    def whole(self) -> Nodes:
+        """All nodes of a row."""
+        return self.covered
+
+    @property
+    @abc.abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of what is noisy."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised of a state.
+
+    Attributes:
+        guarantee: what the paper's theorems give for the parameters that were used.
+        receipt: the mechanisms of all nodes of all columns: what giving the structure away costs.
+        total_delta: the δ that was asked for in total.
+    """
+
+    guarantee: Guarantee
+    receipt: Receipt
+    total_delta: float
+
+
+def release(
+    exact: Sequence[ExactTrees],
+    options: Options,
+    *,
+    composed: Privacy,
+    whole: Nodes,
+    scope: str = WHOLE,
+) -> tuple[list[Forest], Promise]:
+    """Return noisy trees and what is promised of them. The one place that draws noise.
+
+    First the receipt, then the account, and only then the noise: whatever fails before it, nothing
+    was released.
+
+    Args:
+        exact: the trees, whose noise is drawn in this order.
+        options: with the budget, the source of noise, and what the release is counted on.
+        composed: what `check_composition` has let through.
+        whole: the nodes of all trees that a row touches.
+        scope: what the guarantee covers.
+    """
+    source = SystemEntropy() if options.entropy is None else options.entropy
+    receipt = Receipt.issue(
+        mechanisms=whole,
+        neighbours=Neighbours.REPLACE,
+        unit="row",
+        scope=WHOLE if scope == WHOLE else ALL_COLUMNS,
+        entropy=source,
+    )
+    guarantee = Guarantee(
+        composed.epsilon,
+        composed.delta,
+        Neighbours.REPLACE,
+        unit="row",
+        scope=receipt.covering(scope),
+    )
+    total = options.budget.total.delta
+    count(options.account, receipt, delta=total)
+    return [trees.noisy(source) for trees in exact], Promise(guarantee, receipt, total)
+
+
+def kept(path: str, meaning: str) -> Any:  # noqa: ANN401 (whatever is annotated where it is used)
+    """Return a property that reads a part of a structure, for its class body."""
+    return property(attrgetter(path), doc=meaning)
 
 
 class Structure(abc.ABC):
@@ -59,63 +133,39 @@ class Structure(abc.ABC):
     construction is noisy or public.
 
     Attributes:
-        guarantee: what the paper's theorems give for the parameters that were used.
-        receipt: the mechanisms of all nodes of all columns: what giving the structure away costs.
+        state: what was released, and the public numbers that it is read with.
+        promise: what it costs.
     """
 
-    guarantee: Guarantee
-    receipt: Receipt
+    state: State
+    promise: Promise
 
-    _mechanisms: Sequence[tuple[Mechanism, int]]
-    _total_delta: float
+    def __init_subclass__(cls) -> None:
+        """Describe the options that the constructor takes."""
+        options = getattr(vars(cls).get("__init__"), "options", None)
+        if options is not None and cls.__doc__:
+            cls.__doc__ = described(cls.__doc__, options)
 
-    def _promise(
-        self,
-        composed: Privacy,
-        *,
-        requested: Privacy,
-        mechanisms: Sequence[tuple[Mechanism, int]],
-        entropy: Entropy | None,
-        counted: Counted,
-        scope: str = WHOLE,
-        whole: Sequence[tuple[Mechanism, int]] | None = None,
-    ) -> Entropy:
-        """Set receipt and guarantee, and return the source from which noise may now be drawn.
+    @classmethod
+    def of(cls, state: State, promise: Promise) -> Self:
+        """Return the structure with a state that was released before; draws nothing."""
+        made = object.__new__(cls)
+        made.state, made.promise = state, promise
+        return made
 
-        Args:
-            composed: what `check_composition` has let through.
-            requested: the (ε, δ) that was asked for in total.
-            mechanisms: the nodes that the guarantee covers.
-            entropy: as given; None for the operating system.
-            counted: the ledger on which the release is counted, data set and analyst; if on any.
-            scope: what the guarantee covers.
-            whole: the nodes of the whole structure, if the guarantee covers only a part of it.
-        """
-        account = account_of(**counted)
-        source = SystemEntropy() if entropy is None else entropy
-        self.receipt = Receipt.issue(
-            mechanisms=mechanisms if whole is None else whole,
-            neighbours=Neighbours.REPLACE,
-            unit="row",
-            scope=WHOLE if whole is None else ALL_COLUMNS,
-            entropy=source,
-        )
-        self.guarantee = Guarantee(
-            composed.epsilon,
-            composed.delta,
-            Neighbours.REPLACE,
-            unit="row",
-            scope=self.receipt.covering(scope),
-        )
-        count(account, self.receipt, delta=requested.delta)
-        self._mechanisms = mechanisms
-        self._total_delta = requested.delta
-        return source
-
-    @property
-    def private(self) -> bool:
-        """False if the noise came from a test source; the guarantee then says so."""
-        return self.receipt.private
+    guarantee: Guarantee = kept(
+        "promise.guarantee", "What the paper's theorems give for the parameters that were used."
+    )
+    receipt: Receipt = kept(
+        "promise.receipt",
+        "The mechanisms of all nodes of all columns: what giving the structure away costs.",
+    )
+    private: bool = kept(
+        "promise.receipt.private",
+        "False if the noise came from a test source; the guarantee then says so.",
+    )
+    accounting: Accounting = kept("state.accounting", "How the noise was set.")
+    nbytes: int = kept("state.nbytes", "Bytes of noisy state that are kept.")
 
     @cached_property
     def tight_guarantee(self) -> Guarantee:
@@ -124,10 +174,10 @@ class Structure(abc.ABC):
         Never worse than `guarantee`, at the δ that was asked for in total. `docs/privacy.md`,
         "Trees".
         """
-        epsilon = accounting.tight(self._mechanisms, delta=self._total_delta)
+        epsilon = accounting.tight(self.state.covered, delta=self.promise.total_delta)
         return Guarantee(
             min(epsilon, self.guarantee.epsilon),
-            self._total_delta,
+            self.promise.total_delta,
             Neighbours.REPLACE,
             unit=self.guarantee.unit,
             scope=self.guarantee.scope,
@@ -142,41 +192,51 @@ class Structure(abc.ABC):
         """
         whole, covered = (
             sum(count for _, count in nodes)
-            for nodes in (self.receipt.mechanisms, self._mechanisms)
+            for nodes in (self.receipt.mechanisms, self.state.covered)
         )
         if whole == covered:
             return self.guarantee
-        return self.receipt.guarantee(delta=min(self._total_delta * whole / covered, 0.5))
+        return self.receipt.guarantee(delta=min(self.promise.total_delta * whole / covered, 0.5))
 
-    @property
+    @cached_property
     def card(self) -> Card:
-        """What the structure says about itself: `str` for people, `to_dict` for programs."""
-        from discreet.paper.card import card_of  # which asks structures
+        """What the structure says about itself: `str` for people, `to_dict` for programs.
 
-        return card_of(self)
+        Worked out once: its error bound is a search.
+        """
+        return _card_of(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the structure to a safetensors file: whole, or not at all.
 
         Released numbers and public settings only. `discreet.paper.load` and `discreet.load` open
         it, and it answers with the same bits.
+
+        Args:
+            path: of the file.
         """
         from discreet.paper.file import save  # which knows every kind of structure
 
         save(self, path)
 
-    @property
-    @abc.abstractmethod
-    def nbytes(self) -> int:
-        """Bytes of noisy state that are kept."""
-
-    @abc.abstractmethod
     def error_bound(self, confidence: float) -> float:
-        """Return a bound on the error of `query` that holds with at least this probability.
+        """Return a bound on the error of `query`: of one answer, or of all if there is a net.
 
         Worst case over data and queries, in the units of the answer, with all constants: noise,
-        points in the query's own leaf, kernel, snapping and lattice rounding.
+        points in the query's own leaf, kernel, snapping and lattice rounding. With a net (the
+        adaptive structures and attention) it holds for all queries together, however chosen.
+
+        Args:
+            confidence: the probability with which it holds, at least; between zero and one.
+
+        Raises:
+            InvalidInput: if the confidence is none.
         """
+        return self._bound(_validate.real("confidence", confidence, above=0, below=1))
+
+    @abc.abstractmethod
+    def _bound(self, confidence: float) -> float:
+        """Return the error bound at a confidence that was checked."""
 
     def __repr__(self) -> str:
         mark = "" if self.private else f" {NOT_PRIVATE}"
@@ -184,111 +244,64 @@ class Structure(abc.ABC):
         return f"<{type(self).__name__}{mark}, {self.nbytes:,} bytes, {epsilon}>"
 
 
-def check_composition(composed: Privacy, requested: Privacy) -> Privacy:
-    """Return what was composed, or raise `BudgetExceeded` if it does not reach the request."""
-    if composed.epsilon > requested.epsilon * (1 + _ROUNDING) or composed.delta > (
-        requested.delta * (1 + _ROUNDING)
-    ):
-        raise BudgetExceeded(
-            f"Expected the parameters to compose to {requested}, got {composed}: use a smaller c."
-        )
-    return replace_privacy(
-        min(composed.epsilon, requested.epsilon), min(composed.delta, requested.delta)
-    )
+def _card_of(structure: Structure) -> Card:
+    """Return the card of a structure."""
+    guarantee, receipt = structure.guarantee, structure.receipt
+    whole = structure.whole_guarantee
+    kinds = sorted({mechanism.kind for mechanism, _ in receipt.mechanisms})
+    touched = sum(count for _, count in receipt.mechanisms)
+    facts: dict[str, object] = {
+        "private": structure.private,
+        "class": type(structure).__name__,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "neighbours": str(guarantee.neighbours),
+        "unit": guarantee.unit,
+        "scope": guarantee.scope,
+        "guarantee": str(guarantee),
+        "leaks": list(receipt.leaks),
+        **_whole_facts(whole if whole != guarantee else None),
+        "noise": kinds,
+        "nodes_of_a_row": touched,
+        "error_bound": structure.error_bound(_CONFIDENCE),
+        "error_bound_confidence": _CONFIDENCE,
+        "state_bytes": structure.nbytes,
+        "entropy": receipt.source,
+    }
+    mark = (NOT_PRIVATE, f"the noise came from {receipt.source}, a source for tests")
+    sentences = [
+        *([] if structure.private else [mark]),
+        ("structure", f"{facts['class']}, of the paper"),
+        ("protects", f"any one {guarantee.unit} ({guarantee.neighbours.change})"),
+        ("guarantee", str(guarantee)),
+        *([("whole file", str(whole))] if whole != guarantee else []),
+        ("noise", f"{_words(kinds)}, drawn once; a row touches {touched:,} nodes"),
+        (
+            "error bound",
+            (
+                f"at most {facts['error_bound']:.4g}, with probability {_CONFIDENCE:.0%}, whatever "
+                "the rows and the query"
+            ),
+        ),
+        ("size", f"{structure.nbytes:,} bytes"),
+        ("entropy", receipt.source),
+    ]
+    return Card(tuple(facts.items()), tuple(sentences))
 
 
-def settled_c(c: float | str, composed: Callable[[float], Privacy], requested: Privacy) -> float:
-    """Return the paper's constant: as given, or the largest that composes to the request.
-
-    Args:
-        c: a number, or "largest".
-        composed: what the theorems give for a c; it grows with c.
-        requested: the (ε, δ) in total.
-    """
-    if checked_c(c) is not None:
-        return float(c)
-
-    def fits(log_c: float) -> bool:
-        found = composed(math.exp(log_c))
-        return found.epsilon <= requested.epsilon and found.delta <= requested.delta * (
-            1 + _ROUNDING
-        )
-
-    low, high = math.log(1e-9), math.log(_LARGEST_C)
-    if fits(high):
-        return _LARGEST_C
-    while high - low > 1e-12:
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return math.exp(low)
+def _whole_facts(whole: Guarantee | None) -> dict[str, object]:
+    """Return what holds for the whole file, where the guarantee covers a part of it only."""
+    if whole is None:
+        return {}
+    return {
+        "whole_epsilon": whole.epsilon,
+        "whole_delta": whole.delta,
+        "whole_guarantee": str(whole),
+    }
 
 
-def checked_c(c: object) -> float | None:
-    """Return c if it is a number that makes sense, or None if it is "largest"."""
-    if isinstance(c, str):
-        if c != LARGEST:
-            _validate.reject("c", c, f'a number above 0, or "{LARGEST}"')
-        return None
-    return _validate.real("c", c, above=0, at_most=_LARGEST_C)
-
-
-def checked_copies(copies: int | None, needed: int) -> int:
-    """Return how many copies a median is taken of: as given, or as many as are needed."""
-    return needed if copies is None else _validate.whole("copies", copies, at_least=1)
-
-
-def public_bound(name: str, value: object) -> float:
-    """Return a public bound if its squares and products stay within float64."""
-    return _validate.real(name, value, at_least=_LEAST, at_most=LARGEST_BOUND)
-
-
-def replace_privacy(epsilon: float, delta: float) -> Privacy:
-    """Return a `Privacy` under the paper's neighbouring relation."""
-    return Privacy(epsilon, delta, Neighbours.REPLACE)
-
-
-def compose_equal(part: Privacy, count: int, *, delta_prime: float) -> Privacy:
-    """Return the better of the paper's two composition theorems for `count` equal parts."""
-    simple = accounting.basic([(part, count)])
-    if part.epsilon > 1:  # e^ε - 1 > ε: then basic composition is always the better one
-        return simple
-    advanced = accounting.advanced(part, count, delta_prime=delta_prime)
-    return simple if simple.epsilon <= advanced.epsilon else advanced
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a structure may spend: ε, δ for truncation, δ' for advanced composition (or none)."""
-
-    epsilon: float
-    delta: float
-    delta_prime: float | None = None
-
-    def __post_init__(self) -> None:
-        _validate.real("epsilon", self.epsilon, above=0, at_most=_LARGEST_EPSILON)
-        _validate.real("delta", self.delta, above=0, below=0.5)
-        if self.delta_prime is not None:
-            _validate.real("delta_prime", self.delta_prime, above=0, below=0.5)
-
-    @property
-    def prime(self) -> float:
-        """δ', zero if there is none."""
-        return self.delta_prime or 0.0
-
-    @property
-    def total(self) -> Privacy:
-        """The (ε, δ + δ') that the whole must stay within."""
-        return replace_privacy(self.epsilon, self.delta + self.prime)
-
-    def share(self, parts: int) -> "Budget":
-        """Return an equal share: basic composition of `parts` of them is the whole."""
-        prime = None if self.delta_prime is None else self.delta_prime / parts
-        return Budget(self.epsilon / parts, self.delta / parts, prime)
-
-    @property
-    def spent(self) -> Privacy:
-        """The (ε, δ) of one node, if this is the share of one node."""
-        return replace_privacy(self.epsilon, self.delta)
+def _words(kinds: list[str]) -> str:
+    return " and ".join(kind.replace("_", " ") for kind in kinds)
 
 
 def weighted_points(
@@ -335,6 +348,7 @@ def check_size(factors: dict[str, int], *, limit: int) -> None:
     takes 8 bytes in the finished structure, and up to three times that while it is built.
     """
     limit = _validate.whole("memory_limit", limit, at_least=1)
+    factors = {name: number for name, number in factors.items() if number > 1}
     size = math.prod(factors.values()) * BUILD_BYTES
     if size > limit:
         driver = max(factors, key=lambda name: factors[name])
@@ -344,8 +358,3 @@ def check_size(factors: dict[str, int], *, limit: int) -> None:
             f"Expected at most memory_limit={limit:,} bytes, got {size:,} ({parts}); "
             f"mostly because of the {driver}."
         )
-
-
-def warn_noise(message: str) -> None:
-    """Warn that answers will be noise; from public parameters only."""
-    warn(message, UserWarning)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.paper.node import Noise, node_noise
+from discreet.paper.design import node_noise
+from discreet.paper.options import Noise
 from discreet.testing import Seeded, Silent
 from discreet_benchmarks.paper import forecast
 from discreet_benchmarks.paper.attention import (

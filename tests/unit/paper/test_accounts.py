@@ -13,11 +13,11 @@ import pytest
 from discreet import BudgetExceeded, InvalidInput, paper
 from discreet.accounting import gaussian_sigma, tight
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
-from discreet.paper import oracle, tails
+from discreet.paper import bounds, oracle
+from discreet.paper.design import check_composition, compose_equal, node_noise
 from discreet.paper.forest import Forest
-from discreet.paper.node import Noise, node_noise
-from discreet.paper.softmax_forest import NodeBudgets, paper_composition
-from discreet.paper.structure import Budget, check_composition, compose_equal, replace_privacy
+from discreet.paper.options import Budget, Noise, replace_privacy
+from discreet.paper.softmax import NodeBudgets, paper_composition
 from discreet.testing import Seeded, Silent
 
 RNG = np.random.default_rng(4)
@@ -94,7 +94,7 @@ def test_the_law_that_is_drawn_is_the_law_that_is_accounted(kind):
 def test_a_node_spends_the_papers_share(name):
     structure = build(name)
     copies = getattr(structure, "copies", 1)
-    parts = copies * getattr(structure, "_structures", 1)
+    parts = copies * getattr(structure.state, "structures", 1)
     if name in {"tree", "boosted"}:
         expected = [(EPSILON / LEVELS / copies, DELTA / LEVELS / copies)]
     elif name == "distance":
@@ -110,7 +110,7 @@ def test_a_node_spends_the_papers_share(name):
             (line / (3 * LEVELS), DELTA / parts / (3 * r) / (3 * LEVELS)),
             (EPSILON / parts / 3 / (3 * LEVELS), DELTA / parts / 3 / (3 * LEVELS)),
         ]
-    found = [(mechanism.epsilon, mechanism.delta) for mechanism, _ in structure._mechanisms]
+    found = [(mechanism.epsilon, mechanism.delta) for mechanism, _ in structure.state.covered]
     assert np.array(found) == pytest.approx(np.array(expected))
 
 
@@ -120,7 +120,7 @@ def test_every_node_that_a_row_touches_is_counted(name, accounting):
     attention = name in {"vector", "entry"}
     structure = build(name, **{"accounting": accounting} if attention else {})
     copies = getattr(structure, "copies", 1)
-    counts = [count for _, count in structure._mechanisms]
+    counts = [count for _, count in structure.state.covered]
     if name in {"tree", "boosted"}:
         expected = [LEVELS * copies]
     elif name == "distance" or name.startswith("high_dim"):
@@ -138,7 +138,7 @@ def test_every_node_that_a_row_touches_is_counted(name, accounting):
 @pytest.mark.parametrize("scope", ["vector", "entry"])
 def test_calibrated_noise_stays_within_the_budget(scope):
     structure = build(scope, accounting="tight")
-    spent = tight(structure._mechanisms, delta=DELTA + PRIME)
+    spent = tight(structure.state.covered, delta=DELTA + PRIME)
     assert 0.999 * EPSILON < spent <= EPSILON
     assert structure.guarantee.epsilon == pytest.approx(spent, rel=1e-3)
 
@@ -156,8 +156,8 @@ def better(epsilon, delta, count, prime):
 def test_the_guarantee_is_what_the_nodes_compose_to(name):
     structure = build(name)
     copies = structure.copies
-    parts = copies * getattr(structure, "_structures", 1)
-    nodes = [(mechanism.epsilon, mechanism.delta) for mechanism, _ in structure._mechanisms]
+    parts = copies * getattr(structure.state, "structures", 1)
+    nodes = [(mechanism.epsilon, mechanism.delta) for mechanism, _ in structure.state.covered]
     if name.startswith("high_dim"):
         share = (structure.power + 1) * LEVELS
         lines, totals = DIM, 0
@@ -199,9 +199,9 @@ def test_a_little_too_much_is_too_much(composed):
 def test_data_out_of_range_count_as_clipped():
     far, heavy = X * 4 - 1.5, W * 3
     for name, forest in (
-        ("distance", lambda s: s._trees.forest),
-        ("high_dim", lambda s: s._trees.forest),
-        ("softmax", lambda s: s._sums.trees.forest),
+        ("distance", lambda s: s.state.trees.forest),
+        ("high_dim", lambda s: s.state.trees.forest),
+        ("softmax", lambda s: s.state.sums.trees.forest),
     ):
         kind = type(build(name))
         options = {"entropy": Silent(), **BOXES, **(BUDGET if name == "distance" else SPLIT)}
@@ -222,10 +222,10 @@ def test_no_two_trees_share_their_noise():
 
 
 def test_the_noisy_sum_of_weights_is_noisy():
-    many = [build("softmax", entropy=Seeded(seed))._sums for seed in range(300)]
+    many = [build("softmax", entropy=Seeded(seed)).state.sums for seed in range(300)]
     totals = np.array([sums.totals[0, 0] for sums in many])
     assert totals.var() == pytest.approx(many[0].totals_variance[0], rel=0.35)
-    exact = build("softmax", entropy=Silent())._sums.totals[0, 0]
+    exact = build("softmax", entropy=Silent()).state.sums.totals[0, 0]
     assert exact == pytest.approx(W.sum(), abs=1e-3)
     assert np.all(totals != exact)
 
@@ -237,15 +237,15 @@ def test_adaptive_bounds_hold_for_the_whole_net(name):
     assert np.array_equal(structure.query(queries), structure.query(structure.net.snap(queries)))
     points = structure.net.cells**DIM
     p_f = 0.001 if name == "softmax_adaptive" else 0.01
-    assert structure.copies == tails.copies_needed(p_f / points)
-    single = tails.single_failure_for(structure.copies, 0.01 / points)
-    trees = structure._trees if name[0] == "h" else None
+    assert structure.copies == bounds.copies_needed(p_f / points)
+    single = bounds.single_failure_for(structure.copies, 0.01 / points)
+    trees = structure.state.trees if name[0] == "h" else None
     sums = (
-        (trees.noise_sum(structure._scale, DIM)[0],)
+        (trees.noise_sum(structure.state.scale, DIM)[0],)
         if trees is not None
-        else structure._sums.noise_sums(0)
+        else structure.state.sums.noise_sums(0)
     )
-    expected = tails.tail_bound(sums, single) + structure.deterministic_error
+    expected = bounds.tail_bound(sums, single) + structure.deterministic_error
     assert structure.error_bound(0.99) == pytest.approx(expected)
 
 
@@ -278,9 +278,9 @@ def test_softmax_in_other_units_agrees_with_its_variance():
 
 
 def test_the_bound_of_a_gaussian_sum_is_chernoffs():
-    part = tails.NoiseSum(RoundedGaussian(sigma=1e4), (1.0,), (1,))
+    part = bounds.NoiseSum(RoundedGaussian(sigma=1e4), (1.0,), (1,))
     expected = 1e4 * math.sqrt(2 * math.log(2e6))
-    assert tails.tail_bound((part,), 1e-6) == pytest.approx(expected, rel=1e-3)
+    assert bounds.tail_bound((part,), 1e-6) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("scope", ["vector", "entry"])
@@ -289,10 +289,10 @@ def test_attention_bounds_follow_their_formulas(scope, accounting):
     structure = build(scope, accounting=accounting, epsilon=400.0)
     structures = 4 if scope == "vector" else 2
     at_point = 0.01 / structures / structure.net.cells**DIM
-    single = tails.single_failure_for(structure.copies, at_point)
-    sums = structure._sums
+    single = bounds.single_failure_for(structure.copies, at_point)
+    sums = structure.state.sums
     expected = [
-        tails.tail_bound(sums.noise_sums(column), single) + sums.tree_error(column)
+        bounds.tail_bound(sums.noise_sums(column), single) + sums.tree_error(column)
         for column in (0, 3)
     ]
     assert structure.sums_error_bound(0.99) == pytest.approx(expected)
@@ -305,7 +305,7 @@ def test_attention_bounds_follow_their_formulas(scope, accounting):
 
 def test_the_worst_query_has_the_largest_variance():
     for name in ("softmax", "vector"):
-        sums = build(name)._sums
+        sums = build(name).state.sums
         corner = sums.variance(np.ones((1, DIM)))[0]
         spread = [sum(part.variance for part in sums.noise_sums(c)) for c in range(len(corner))]
         assert spread == pytest.approx(corner)
@@ -319,12 +319,13 @@ def test_one_copy_gone_wild_does_not_move_the_median(name):
     at = np.array([0.3, 0.6]) if name == "boosted" else np.array([[0.3, 0.6]])
     before = structure.query(at)
     forest = {
-        "boosted": lambda s: s._forest,
-        "high_dim_adaptive": lambda s: s._trees.forest,
-        "softmax_adaptive": lambda s: s._sums.trees.forest,
-        "vector": lambda s: s._sums.trees.forest,
+        "boosted": lambda s: s.state.forest,
+        "high_dim_adaptive": lambda s: s.state.trees.forest,
+        "softmax_adaptive": lambda s: s.state.sums.trees.forest,
+        "vector": lambda s: s.state.sums.trees.forest,
     }[name](structure)
     assert structure.copies >= 3
+    forest.nodes.flags.writeable = True
     forest.nodes[:, :, 0] += 2**40
     np.testing.assert_allclose(structure.query(at), before, rtol=1e-9, atol=1e-9)
 
@@ -342,7 +343,7 @@ def test_clamps_are_public_ranges(monkeypatch):
 
 
 def test_rounding_errors_follow_their_formula():
-    trees = build("distance")._trees
+    trees = build("distance").state.trees
     assert trees.rounding_error == pytest.approx(ROWS * 4 / (2 * trees.noise.unit))
     assert trees.same_leaf_error == pytest.approx(ROWS / 64**2)
 

@@ -1,6 +1,7 @@
 """What every structure of the paper must do: one suite for all of them."""
 
 import dataclasses
+import inspect
 import json
 import pickle
 import re
@@ -22,6 +23,7 @@ from discreet import (
     paper,
 )
 from discreet.accounting import Receipt, tight
+from discreet.ledger import Ledger
 from discreet.paper import file, forest
 from discreet.paper.structure import Structure
 from discreet.readers.registry import to_bytes
@@ -173,7 +175,7 @@ def test_the_tight_guarantee_is_never_worse_and_is_that_of_all_nodes(name):
     total = options["delta"] + options.get("delta_prime", 0)
     assert structure.tight_guarantee.epsilon <= structure.guarantee.epsilon
     assert structure.tight_guarantee.delta == pytest.approx(total)
-    spent = tight(structure._mechanisms, delta=total)
+    spent = tight(structure.state.covered, delta=total)
     assert spent <= options["epsilon"] * (1 + 1e-9)
     assert structure.tight_guarantee.epsilon == min(spent, structure.guarantee.epsilon)
 
@@ -195,34 +197,86 @@ def test_the_receipt_is_of_the_whole_object(name):
         assert whole == tightly
 
 
-class Watching(Silent):
-    """Remembers whether the structure that is being built had its receipt before each draw."""
+def test_receipt_then_account_then_noise(name, tmp_path, monkeypatch):
+    """Whoever stops a build anywhere has a release that is counted, or none."""
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("rows", epsilon=5.0, delta=1e-4, neighbours="replace")
+    steps, issue, draw = [], Receipt.issue, Ledger.draw
 
-    def __init__(self):
-        self.structure, self.seen = None, []
+    class Watching(Silent):
+        def realise(self, sampler, count):
+            steps.append("noise")
+            return super().realise(sampler, count)
 
-    def realise(self, sampler, count):
-        receipt = getattr(self.structure, "receipt", None)
-        self.seen.append((receipt, getattr(self.structure, "guarantee", None)))
-        return super().realise(sampler, count)
+    def issued(**given):
+        steps.append("receipt")
+        return issue(**given)
+
+    def drawn(self, name):
+        steps.append("account")
+        return draw(self, name)
+
+    monkeypatch.setattr(Receipt, "issue", issued)
+    monkeypatch.setattr(Ledger, "draw", drawn)
+    made = build(name, entropy=Watching(), account=ledger.account("rows", "eve"))
+    draws = 2 if "softmax" in name or "attention" in name else 1
+    assert steps == ["receipt", "account", *["noise"] * draws]
+    [spend] = ledger.statement("rows").spends
+    assert (spend.receipt, spend.analyst) == (made.receipt, "eve")
+    for both in ({"ledger": ledger, "dataset": "rows"}, {"dataset": "rows"}, {"analyst": "eve"}):
+        with pytest.raises(
+            InvalidInput, match=r"Expected account, or ledger and dataset, not both"
+        ):
+            build(name, account=ledger.account("rows"), **both)
+    with pytest.raises(InvalidInput, match="account="):
+        build(name, account="rows")
+    assert len(ledger.statement("rows").spends) == 1
 
 
-def test_receipt_and_guarantee_are_there_before_any_noise(name):
-    kind, given, options, _ = STRUCTURES[name]
-    watching = Watching()
-
-    class Watched(kind):
-        def __init__(self, *data, **rest):
-            watching.structure = self
-            super().__init__(*data, **rest)
-
+def test_the_signature_shows_every_option_with_its_default_and_its_meaning(name):
+    kind, data, options, _ = STRUCTURES[name]
+    shown = inspect.signature(kind).parameters
+    rows = [each.name for each in shown.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    assert len(rows) == len(data)
+    assert set(options) | {"entropy", "memory_limit", "ledger", "account"} <= set(shown)
+    assert all(each.kind is not each.VAR_KEYWORD for each in shown.values())
+    described = re.findall(r"^    (\w+): ", kind.__doc__.partition("Args:")[2], re.MULTILINE)
+    assert described == list(shown)
+    by_default = {
+        name: each.default for name, each in shown.items() if each.default is not each.empty
+    }
+    assert by_default["accounting"] is paper.Accounting.PAPER
+    given = {**by_default, **options, "entropy": Seeded(1)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        made = Watched(*given, entropy=watching, **options)
-    assert len(watching.seen) == (2 if "softmax" in name or "attention" in name else 1)
-    for receipt, guarantee in watching.seen:
-        assert receipt is made.receipt
-        assert guarantee is made.guarantee
+        made = kind(**dict(zip(rows, data, strict=True)), **given)
+    np.testing.assert_array_equal(
+        answers(made, name), answers(build(name, entropy=Seeded(1)), name)
+    )
+    with pytest.raises(TypeError, match="missing a required argument"):
+        kind(*data)
+
+
+def test_a_structure_is_its_state_and_its_promise(name):
+    structure = build(name)
+    assert set(vars(structure)) == {"state", "promise"}
+    again = type(structure).of(structure.state, structure.promise)
+    np.testing.assert_array_equal(answers(again, name), answers(structure, name))
+    for part in (structure.state, structure.promise):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            part.accounting = "none"
+
+
+def test_the_error_of_a_card_is_searched_for_once(name, tmp_path, monkeypatch):
+    structure, asked = build(name), []
+    bound = type(structure)._bound
+    monkeypatch.setattr(
+        type(structure), "_bound", lambda self, at: asked.append(at) or bound(self, at)
+    )
+    for _ in range(2):
+        structure.save(tmp_path / "structure")
+        str(structure.card)
+    assert len(asked) == 1
 
 
 def test_without_a_receipt_there_is_no_noise(name, monkeypatch):
@@ -451,7 +505,7 @@ def test_all_three_laws_can_be_chosen(name, noise):
     structure = build(name, noise=noise)
     kinds = {"gaussian": "Gaussian", "laplace": "DiscreteLaplace"}
     expected = kinds.get(str(noise), "TruncatedLaplace")
-    assert {type(mechanism).__name__ for mechanism, _ in structure._mechanisms} == {expected}
+    assert {type(mechanism).__name__ for mechanism, _ in structure.state.covered} == {expected}
     with pytest.raises(InvalidInput, match="noise="):
         build(name, noise="none")
     assert np.all(np.isfinite(answers(structure, name)))
@@ -476,7 +530,7 @@ def unlike(one, other, name=""):
     if dataclasses.is_dataclass(one) and type(one) is type(other):
         names = {field.name for field in dataclasses.fields(one)}
     elif isinstance(one, Structure):
-        names = (vars(one).keys() | vars(other).keys()) - {"tight_guarantee"}
+        names = {"state", "promise"}
     else:
         return set() if one == other and type(one) is type(other) else {name}
     return set().union(*(unlike(getattr(one, n), getattr(other, n), n) for n in names))
@@ -621,7 +675,7 @@ def test_wrong_claims_are_refused(name):
     wrong = [
         claims(epsilon=0.9 * tightly),
         claims(delta=0.0),
-        claims(delta=structure._total_delta * 1.01),
+        claims(delta=structure.promise.total_delta * 1.01),
         claims(neighbours="add_remove"),
         claims(unit="record"),
         claims(scope="all\nof it"),

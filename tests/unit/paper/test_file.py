@@ -11,7 +11,7 @@ from resealing import contents, resealed
 
 from discreet import CorruptRelease, _packing, paper
 from discreet.paper import file
-from discreet.paper.families import FAMILIES
+from discreet.paper.file import FAMILIES
 from discreet.paper.structure import WHOLE
 from discreet.readers import registry as loading
 
@@ -117,7 +117,7 @@ def test_every_option_comes_back(name, tmp_path):
         "box",
     ):
         assert getattr(again, each, None) == getattr(structure, each, None)
-    _, tensors = FAMILIES[type(again).__name__].describe(again)
+    _, tensors = FAMILIES[type(again).__name__].described(again.state)
     assert not tensors["nodes"].flags.writeable
 
 
@@ -143,7 +143,7 @@ def test_the_guarantee_of_one_column_is_none_of_the_whole():
 
     def nodes_of_one_column(settings, tensors):
         [pair] = settings["receipt"]["mechanisms"]
-        pair["count"] = sum(count for _, count in structure._mechanisms)
+        pair["count"] = sum(count for _, count in structure.state.covered)
 
     def said_of_everything(settings, tensors):
         settings["guarantee"]["scope"] = WHOLE

@@ -7,7 +7,7 @@ import pytest
 
 from discreet import BudgetExceeded, InvalidInput, paper
 from discreet.paper import oracle
-from discreet.paper.structure import LARGEST
+from discreet.paper.options import LARGEST
 from discreet.testing import Seeded, Silent
 
 RNG = np.random.default_rng(9)
@@ -83,7 +83,9 @@ def test_tight_accounts_spend_what_was_asked_for_and_need_less_noise(name):
     assert tight.tight_guarantee.epsilon == pytest.approx(tight.guarantee.epsilon)
     assert tight.copies == 1 if name != "distance" else True
     bounds = [
-        each.sums_error_bound(0.99)[1] if "value_bound" in vars(each) else each.error_bound(0.99)
+        each.sums_error_bound(0.99)[1]
+        if hasattr(each, "sums_error_bound")
+        else each.error_bound(0.99)
         for each in (tight, loose)
     ]
     assert bounds[0] < bounds[1]

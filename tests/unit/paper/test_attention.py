@@ -8,6 +8,7 @@ import pytest
 from discreet import InvalidInput, paper
 from discreet.accounting import gaussian_sigma, tight
 from discreet.paper import oracle
+from discreet.paper.attention import attention_needs
 from discreet.testing import Silent
 
 RNG = np.random.default_rng(9)
@@ -76,8 +77,11 @@ def test_what_an_entry_says_of_the_whole_covers_all_its_nodes(accounting):
 @pytest.mark.parametrize("accounting", ["paper", "tight"])
 def test_the_receipt_of_an_entry_lists_all_columns(accounting):
     entry = build(scope="entry", accounting=accounting)
-    share = entry._sums.trees.forest.levels * 3 * entry.copies
-    features, totals = entry._sums.trees.noise.mechanism, entry._sums.totals_noise.mechanism
+    share = entry.state.sums.trees.forest.levels * 3 * entry.copies
+    features, totals = (
+        entry.state.sums.trees.noise.mechanism,
+        entry.state.sums.noise.totals.mechanism,
+    )
     expected = {features: share * 6 * (COLUMNS + 1)}
     expected[totals] = expected.get(totals, 0) + share * COLUMNS
     assert dict(entry.receipt.mechanisms) == expected
@@ -106,13 +110,13 @@ def test_tight_accounting_needs_far_less_noise():
 
 def test_the_denominator_spends_nothing_on_its_public_sum():
     structure = build()
-    assert np.all(structure._sums.totals[:, -1] == ROWS)
-    assert structure._sums.totals_variance[-1] == 0
-    assert structure._sums.totals_variance[0] > 0
-    by_count = dict(structure._mechanisms)
-    share = structure._sums.trees.forest.levels * 3 * structure.copies
-    assert by_count[structure._sums.totals_noise.mechanism] == share * COLUMNS
-    assert by_count[structure._sums.trees.noise.mechanism] == share * 6 * (COLUMNS + 1)
+    assert np.all(structure.state.sums.totals[:, -1] == ROWS)
+    assert structure.state.sums.totals_variance[-1] == 0
+    assert structure.state.sums.totals_variance[0] > 0
+    by_count = dict(structure.state.covered)
+    share = structure.state.sums.trees.forest.levels * 3 * structure.copies
+    assert by_count[structure.state.sums.noise.totals.mechanism] == share * COLUMNS
+    assert by_count[structure.state.sums.trees.noise.mechanism] == share * 6 * (COLUMNS + 1)
 
 
 def test_answers_stay_in_their_public_ranges():
@@ -178,5 +182,44 @@ def test_the_law_of_cosines_loses_to_one_gaussian_query():
     """Why the memory exists: the same sums with the error of a single query are far better."""
     structure = build(accounting="tight")
     single = math.e * math.sqrt(2) * 2 * gaussian_sigma(epsilon=1.0, delta=2e-6)
-    spread = math.sqrt(sum(part.variance for part in structure._sums.noise_sums(0)))
+    spread = math.sqrt(sum(part.variance for part in structure.state.sums.noise_sums(0)))
     assert spread > 10 * single
+
+
+def test_needs_of_data_that_can_be_built_are_those_of_the_structure():
+    rng = np.random.default_rng(0)
+    keys, values = rng.uniform(0, 1, (300, 2)), rng.uniform(-1, 1, (300, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        built = paper.DPCrossAttention(
+            keys,
+            values,
+            upper=1.0,
+            value_bound=1.0,
+            epsilon=1.0,
+            delta=5e-7,
+            delta_prime=5e-7,
+            c=0.1,
+            eps_s=0.05,
+            p_f=0.1,
+        )
+    needs = attention_needs(
+        rows=300, key_dim=2, value_dim=3, largest_logit=1.0, epsilon=1.0, delta=1e-6
+    )
+    assert needs.state_bytes == pytest.approx(built.nbytes, rel=0.01)
+    spread = float(np.sqrt(built.state.sums.variance(np.ones((1, 2)))[0, -1]))
+    # Rows are doubled until the noise is clear; it grows with the depth of the trees only.
+    assert 5 * spread < needs.rows < 60 * spread
+
+
+def test_wide_sharp_data_needs_what_nobody_has():
+    needs = attention_needs(
+        rows=1347, key_dim=64, value_dim=10, largest_logit=6.0, epsilon=1.0, delta=1e-6
+    )
+    assert needs.state_bytes > 1e18
+    assert needs.rows > 1e12
+
+
+def test_bad_logits_are_named():
+    with pytest.raises(InvalidInput, match="largest_logit"):
+        attention_needs(rows=10, key_dim=2, value_dim=1, largest_logit=0.0, epsilon=1.0, delta=1e-6)

@@ -6,8 +6,8 @@ from scipy import stats
 
 from discreet import InvalidInput
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
-from discreet.paper import tails
-from discreet.paper.net import Net
+from discreet.paper import bounds
+from discreet.paper.bounds import Net
 from discreet.testing import Seeded
 
 LAWS = [
@@ -20,10 +20,10 @@ LAWS = [
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 @pytest.mark.parametrize("failure", [0.5, 0.1, 0.01, 1e-3])
 def test_bounds_hold_and_are_not_absurd(law, failure):
-    part = tails.NoiseSum(law, (1.0, -2.0, 0.5), (3, 1, 10))
+    part = bounds.NoiseSum(law, (1.0, -2.0, 0.5), (3, 1, 10))
     draws = law.sample((60_000, 14), entropy=Seeded(1)).astype(float)
     total = draws @ np.repeat([1.0, -2.0, 0.5], [3, 1, 10])
-    bound = tails.tail_bound((part,), failure)
+    bound = bounds.tail_bound((part,), failure)
     assert np.mean(np.abs(total) > bound) <= failure
     assert bound <= 2.5 * np.quantile(np.abs(total), 1 - failure)
     assert total.var() == pytest.approx(part.variance, rel=0.03)
@@ -42,12 +42,12 @@ def test_moments_bound_the_real_ones(law):
 
 
 def test_several_independent_parts():
-    parts = tuple(tails.NoiseSum(law, (1.0,), (5,)) for law in LAWS)
+    parts = tuple(bounds.NoiseSum(law, (1.0,), (5,)) for law in LAWS)
     draws = sum(law.sample((60_000, 5), entropy=Seeded(2)).sum(axis=1) for law in LAWS)
-    bound = tails.tail_bound(parts, 0.01)
+    bound = bounds.tail_bound(parts, 0.01)
     assert np.mean(np.abs(draws) > bound) <= 0.01
-    assert bound > max(tails.tail_bound((part,), 0.01) for part in parts)
-    assert tails.tail_bound(parts, 1.0) == 0.0
+    assert bound > max(bounds.tail_bound((part,), 0.01) for part in parts)
+    assert bounds.tail_bound(parts, 1.0) == 0.0
 
 
 @pytest.mark.parametrize("copies", range(1, 12))
@@ -57,18 +57,18 @@ def test_the_median_fails_as_often_as_half_of_the_copies(copies):
         math.comb(copies, k) * single**k * (1 - single) ** (copies - k)
         for k in range(math.ceil(copies / 2), copies + 1)
     )
-    assert tails.median_failure(copies, single) == pytest.approx(by_sum)
-    allowed = tails.single_failure_for(copies, by_sum)
+    assert bounds.median_failure(copies, single) == pytest.approx(by_sum)
+    allowed = bounds.single_failure_for(copies, by_sum)
     assert allowed == pytest.approx(single, rel=1e-6)
-    assert tails.median_failure(copies, allowed) <= by_sum
+    assert bounds.median_failure(copies, allowed) <= by_sum
 
 
 def test_copies_are_the_fewest():
     for failure in (0.3, 1e-2, 4e-4, 2e-4, 1e-9):
-        copies = tails.copies_needed(failure)
-        assert tails.median_failure(copies, 0.01) <= failure
-        assert copies == 1 or tails.median_failure(copies - 1, 0.01) > failure
-    assert tails.copies_needed(2e-4) == 5
+        copies = bounds.copies_needed(failure)
+        assert bounds.median_failure(copies, 0.01) <= failure
+        assert copies == 1 or bounds.median_failure(copies - 1, 0.01) > failure
+    assert bounds.copies_needed(2e-4) == 5
     # The sharp Chernoff bound, KL(½‖0.99), needs at most one more.
     divergence = stats.entropy([0.5, 0.5], [0.99, 0.01])
     assert math.ceil(math.log(1 / 2e-4) / divergence) == 6
