@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import discreet
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.base import FEATURE_RADIUS
 from discreet.features.landmarks import Landmarks
 
@@ -49,7 +49,7 @@ def wild_landmarks(dim, **bounds):
     arrays = kernel.arrays()
     noise = np.random.default_rng(0).integers(-(2**22), 2**22, arrays["matrix"].shape)
     arrays |= {"matrix": noise.astype(np.int32), "exponents": arrays["exponents"] * 0 + 12}
-    return registry.restore(kernel.parameters(), arrays)
+    return registry.KERNELS.restore(kernel.parameters(), arrays)
 
 
 def in_torch(arrays):
@@ -195,7 +195,7 @@ class KernelContract:
         )
 
     def test_what_a_file_keeps_makes_the_same_kernel_again(self, kernel):
-        again = registry.restore(kernel.parameters(), kernel.arrays())
+        again = registry.KERNELS.restore(kernel.parameters(), kernel.arrays())
         assert type(again) is type(kernel)
         assert again.describe() == kernel.describe()
         assert (again.bound, again.unit, again.error) == (kernel.bound, kernel.unit, kernel.error)

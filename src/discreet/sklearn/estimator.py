@@ -14,7 +14,7 @@ from discreet._card import TAKEN, Card
 from discreet._typing import Array, Floats
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.noise import Entropy
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
 from discreet.sklearn import kinds, page, pickles, readers
@@ -50,7 +50,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     bounds: Array
     rows_hint: int | None
     reader: str
-    features: str | QueryMap
+    features: str | SymmetricMap
     neighbours: str
     public_rows: Array
     group_rows: float

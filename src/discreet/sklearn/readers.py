@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet import _validate
-from discreet.features.base import QueryMap
-from discreet.features.concatenation import LinesAndWaves
-from discreet.features.fourier import Waves
-from discreet.features.landmarks import NearLandmarks
-from discreet.features.linear import Rays
+from discreet.features.base import SymmetricMap
+from discreet.features.concatenation import LinearAndFourier
+from discreet.features.fourier import UnitFourier
+from discreet.features.landmarks import UnitLandmarks
+from discreet.features.linear import UnitLinear
 from discreet.privacy import Privacy
 from discreet.readers.least_squares.choosing import BENDING_WAVES, WIDE, waves_for
 from discreet.readers.softmax.settings import STRETCH, waves_count
@@ -81,7 +81,7 @@ class Recipe:
     """
 
     reader: Reader
-    features: str | QueryMap
+    features: str | SymmetricMap
     ridge: float
 
 
@@ -101,7 +101,7 @@ class Situation:
     """
 
     reader: str
-    features: str | QueryMap
+    features: str | SymmetricMap
     columns: Columns | Embeddings
     width: int
     classes: int | None
@@ -150,46 +150,46 @@ class Situation:
         ridge = _RIDGE if smooth else _RIDGE_OF_CLASSES
         return Recipe(reader=named(name), features=features, ridge=ridge)
 
-    def _for_votes(self, rows: int | None, noise: float) -> QueryMap:
+    def _for_votes(self, rows: int | None, noise: float) -> SymmetricMap:
         scale = _VOTES_SCALE
         if self._embedded:
             scale = _SHARPEST * min(1.0, math.sqrt(_DIRECTIONS / self.width))
         return self._waves(waves_for(rows, noise), scale)
 
-    def _to_learn(self, rows: int | None, noise: float) -> str | QueryMap:
+    def _to_learn(self, rows: int | None, noise: float) -> str | SymmetricMap:
         """Return features for rounds: planes between classes, and curves in pictures."""
         if self.has_public_rows and not self._quantities:
-            return NearLandmarks.kind
+            return UnitLandmarks.kind
         if self._pictures:
             return self._waves(waves_count(rows, noise), _ROUNDS_SCALE)
         if self._embedded:
             return AUTO
-        planes = Rays(self.width, key_norm=self.columns.norm, stretch=STRETCH)
+        planes = UnitLinear(self.width, key_norm=self.columns.norm, stretch=STRETCH)
         if rows is None or rows / noise < _ENOUGH_FOR_CURVES:
             return planes
-        return LinesAndWaves(planes, self._waves(_CURVES, _ROUNDS_SCALE), portion=0.5)
+        return LinearAndFourier(planes, self._waves(_CURVES, _ROUNDS_SCALE), portion=0.5)
 
-    def _to_solve(self, rows: int | None, noise: float) -> str | QueryMap:
+    def _to_solve(self, rows: int | None, noise: float) -> str | SymmetricMap:
         if self.has_public_rows and not self._quantities:
-            return NearLandmarks.kind
+            return UnitLandmarks.kind
         norm = self.columns.norm
         if self._pictures:
             return self._waves(waves_for(rows, noise), _SCALE)
         if self._embedded and self.width < WIDE:
-            return Waves.kind
+            return UnitFourier.kind
         stretch = _STRETCH_OF_NUMBERS if self.classes is None else STRETCH
-        lines = Rays(self.width, key_norm=norm, stretch=stretch)
+        lines = UnitLinear(self.width, key_norm=norm, stretch=stretch)
         seen = 0.0 if rows is None else rows / noise
         if self._embedded or self.width > _FEW_COLUMNS or seen < _ENOUGH_TO_BEND:
             return lines
         if self.classes is not None:  # planes between them are bent less
-            return LinesAndWaves(lines, self._waves(BENDING_WAVES, _SCALE))
+            return LinearAndFourier(lines, self._waves(BENDING_WAVES, _SCALE))
         waves = self._waves(BENDING_WAVES, _BENDING_SCALE)
-        return LinesAndWaves(lines, waves, portion=_BENDING_PORTION)
+        return LinearAndFourier(lines, waves, portion=_BENDING_PORTION)
 
-    def _waves(self, count: int, scale: float) -> Waves:
+    def _waves(self, count: int, scale: float) -> UnitFourier:
         norm = self.columns.norm
-        return Waves(
+        return UnitFourier(
             self.width, frequencies=count, scale=scale / norm**2, key_norm=norm, query_norm=norm
         )
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet._typing import Array, Floats
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.noise import Entropy
 from discreet.readers.loading import Readable
 from discreet.sklearn.targets import Labels, Targets
@@ -63,7 +63,7 @@ class Terms:
     value_norm: float
     rows_hint: int | None
     public_rows: Array = field(repr=False)
-    features: str | QueryMap
+    features: str | SymmetricMap
     ridge: float
     group_rows: float
     classes: int | None

@@ -8,7 +8,7 @@ from data import unit_rows
 
 import discreet
 from discreet import CorruptRelease, InvalidInput
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.fourier import Fourier
 from discreet.features.minimax import Minimax
 from discreet.features.taylor import Taylor
@@ -60,7 +60,7 @@ def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():
     names = [kind.kind for kind in registry.KINDS]
     assert sorted(names) == sorted(set(names)) == ["fourier", "landmarks", "minimax", "taylor"]
     with pytest.raises(InvalidInput, match=r"auto.*minimax.*fourier.*taylor"):
-        registry.kind_named("rbf")
+        registry.KERNELS.kind_named("rbf")
 
 
 def test_auto_asks_in_order():

@@ -6,7 +6,7 @@ from data import unit_rows
 from kernel_contract import KernelContract
 
 import discreet
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 
 BOUNDS = {"scale": 0.5, "key_norm": 2.0, "query_norm": 0.5}
 

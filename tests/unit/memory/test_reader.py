@@ -8,7 +8,7 @@ from data import unit_rows
 from kernel_contract import landmarks
 
 import discreet
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.fourier import Fourier
 from discreet.features.minimax import Minimax
 from discreet.features.taylor import Taylor

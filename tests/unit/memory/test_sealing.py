@@ -9,8 +9,8 @@ from data import unit_rows
 from discreet import CorruptRelease, InvalidInput
 from discreet.readers.attention.mechanism import settle
 from discreet.readers.attention.options import Options
-from discreet.sums.release import release
 from discreet.sums.partial import Partial
+from discreet.sums.release import release
 from discreet.sums.sealing import Envelope, new_key
 from discreet.sums.settings import Shape, Unit
 from discreet.sums.source import Table

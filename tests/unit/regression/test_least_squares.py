@@ -11,7 +11,7 @@ from maps import public_rows
 
 import discreet
 from discreet import BudgetExceeded, CorruptRelease, InvalidInput, NotPrivateWarning
-from discreet.features.fourier import Waves
+from discreet.features.fourier import UnitFourier
 from discreet.features.linear import Linear
 from discreet.privacy import NOT_PRIVATE
 from discreet.readers import attention
@@ -19,8 +19,8 @@ from discreet.readers import least_squares as least_squares_reader
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.mechanism import settle
 from discreet.readers.least_squares.options import LeastSquaresOptions
-from discreet.sums.release import release
 from discreet.sums.partial import Partial
+from discreet.sums.release import release
 from discreet.sums.sealing import new_key
 from discreet.sums.settings import Shape, Unit
 from discreet.sums.source import Table
@@ -377,7 +377,7 @@ def test_bad_queries_are_refused():
 
 
 def test_ready_made_features_are_taken_as_they_are():
-    features = Waves(DIM, frequencies=30, scale=1.0, key_norm=1.0, query_norm=1.0)
+    features = UnitFourier(DIM, frequencies=30, scale=1.0, key_norm=1.0, query_norm=1.0)
     assert fit(features=features).features is features
 
 

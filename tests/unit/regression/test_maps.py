@@ -13,10 +13,10 @@ from maps import KINDS, maps, public_rows
 
 from discreet import InvalidInput
 from discreet.features import registry
-from discreet.features.concatenation import LinesAndWaves
-from discreet.features.fourier import IntegerFrequencies, Waves
-from discreet.features.landmarks import NearLandmarks
-from discreet.features.linear import Linear, Rays
+from discreet.features.concatenation import LinearAndFourier
+from discreet.features.fourier import IntegerFrequencies, UnitFourier
+from discreet.features.landmarks import UnitLandmarks
+from discreet.features.linear import Linear, UnitLinear
 from discreet.kernels import FEATURE_RADIUS, Fourier
 
 DIM, NORM = 5, 2.0
@@ -112,7 +112,7 @@ def test_torch_has_the_features_of_numpy(features):
 
 
 def test_a_map_comes_back_from_its_parameters_and_arrays(features):
-    again = registry.restore(features.parameters(), features.arrays())
+    again = registry.FEATURES.restore(features.parameters(), features.arrays())
     assert type(again) is type(features)
     keys = sized_keys()
     assert np.array_equal(again.key_features(keys).features, features.key_features(keys).features)
@@ -125,13 +125,13 @@ def test_what_they_stand_for():
     """Straight lines; e^(-scale·‖x - y‖²/2); the same, where landmarks are near."""
     keys = public_rows(DIM, NORM)
     distances = np.sum((keys[:, None] - keys) ** 2, axis=-1)
-    waves = Waves(DIM, frequencies=4096, scale=0.5, key_norm=NORM, query_norm=NORM)
-    near = NearLandmarks(keys, rank=120, scale=0.5, key_norm=NORM)
+    waves = UnitFourier(DIM, frequencies=4096, scale=0.5, key_norm=NORM, query_norm=NORM)
+    near = UnitLandmarks(keys, rank=120, scale=0.5, key_norm=NORM)
     for each in (waves, near):
         mapped = query_features(each, keys)
         off = mapped @ mapped.T - np.exp(-0.25 * distances)
         assert np.sqrt(np.mean(off**2)) < 0.02
-    for kind in (Linear, Rays):
+    for kind in (Linear, UnitLinear):
         lines = query_features(kind(DIM, key_norm=NORM, stretch=2.0), keys)
         np.testing.assert_allclose(lines[:, 1:] / lines[:, :1], 2 * keys / NORM, atol=1e-4)
 
@@ -139,24 +139,24 @@ def test_what_they_stand_for():
 def test_a_part_that_is_not_on_the_list_is_refused():
     """A subclass could have features that no proof covers."""
 
-    class Longer(Rays):
+    class Longer(UnitLinear):
         def _fill(self, integers, out):
             out[:] = 2.0**20
 
-    class Louder(Waves):
+    class Louder(UnitFourier):
         _amplitude = 2**20
 
     lines, waves = MADE["lines and waves"].lines, MADE["lines and waves"].waves
     with pytest.raises(InvalidInput, match="lines"):
-        LinesAndWaves(Longer(DIM, key_norm=NORM), waves)
+        LinearAndFourier(Longer(DIM, key_norm=NORM), waves)
     with pytest.raises(InvalidInput, match="waves"):
-        LinesAndWaves(lines, Louder(DIM, scale=1.0, key_norm=NORM, query_norm=NORM))
+        LinearAndFourier(lines, Louder(DIM, scale=1.0, key_norm=NORM, query_norm=NORM))
     with pytest.raises(InvalidInput, match="waves"):
-        LinesAndWaves(Rays(DIM, key_norm=1.0), waves)
+        LinearAndFourier(UnitLinear(DIM, key_norm=1.0), waves)
     parameters = MADE["lines and waves"].parameters()
     for change in ({"lines": parameters["waves"]}, {"more": 1}):
         with pytest.raises((InvalidInput, TypeError)):
-            registry.restore(parameters | change, MADE["lines and waves"].arrays())
+            registry.FEATURES.restore(parameters | change, MADE["lines and waves"].arrays())
 
 
 def test_what_was_checked_cannot_be_changed():
@@ -171,9 +171,9 @@ def test_what_was_checked_cannot_be_changed():
 
 def test_what_is_not_on_the_list_is_refused():
     with pytest.raises(InvalidInput, match="features"):
-        registry.check_registered(Fourier(2, scale=1.0, key_norm=1.0, query_norm=1.0))
+        registry.FEATURES.check_registered(Fourier(2, scale=1.0, key_norm=1.0, query_norm=1.0))
     with pytest.raises(InvalidInput, match="features"):
-        registry.restore({"kind": "cubic"}, {})
+        registry.FEATURES.restore({"kind": "cubic"}, {})
     for change in ({"stretch": 0}, {"stretch": 1e9}, {"key_norm": -1.0}):
         with pytest.raises(InvalidInput):
             Linear(DIM, **change)

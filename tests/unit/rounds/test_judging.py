@@ -13,7 +13,7 @@ from maps import KINDS, maps
 from rounds import judged_table, rounds_of
 
 import discreet
-from discreet.features.fourier import Waves
+from discreet.features.fourier import UnitFourier
 from discreet.readers.softmax.calibration import Judgement, factor, split
 from discreet.readers.softmax.passes import Remembered
 from discreet.sums.source import Table
@@ -88,7 +88,7 @@ sizes = []
 
 
 def test_few_features_are_in_memory_at_a_time_however_many_rows_are_asked_for():
-    kernel = Waves(3, frequencies=512, scale=1.0, key_norm=1.0, query_norm=1.0)
+    kernel = UnitFourier(3, frequencies=512, scale=1.0, key_norm=1.0, query_norm=1.0)
     rows = 3 * 2**21 // kernel.features + 7
     table = Watched(np.resize(KEYS, (rows, 3)), np.zeros((rows, 1)))
     weights = np.random.default_rng(0).normal(size=(kernel.features, 2))

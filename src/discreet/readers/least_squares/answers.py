@@ -10,7 +10,7 @@ import numpy as np
 from discreet._arrays import namespace
 from discreet._card import Card
 from discreet._typing import Array, Floats
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.readers.least_squares.mechanism import Moments
 from discreet.readers.least_squares.solution import Doubled, Solution
 from discreet.sums.asking import Placed, ask
@@ -31,7 +31,7 @@ class LeastSquares(Readable[Moments]):
     _layout_type = Moments
 
     @property
-    def features(self) -> QueryMap:
+    def features(self) -> SymmetricMap:
         """The feature map, with its bounds."""
         return self._released.layout.kernel
 

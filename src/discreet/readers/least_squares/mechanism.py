@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._typing import Floats
 from discreet.features import registry
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.readers.attention.mechanism import default_tau
 from discreet.readers.least_squares.choosing import Request, choose
 from discreet.readers.least_squares.options import LeastSquaresOptions
@@ -46,13 +46,13 @@ class Moments(SecondMoments, ValueLayout):
 
     noun: ClassVar[tuple[str, str]] = ("regression", "regressions")
 
-    kernel: QueryMap
+    kernel: SymmetricMap
     ridge: float
     centred: bool
     moment: Floats | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        registry.check_registered(self.kernel)
+        registry.FEATURES.check_registered(self.kernel)
         ridge = _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)
         object.__setattr__(self, "ridge", ridge)
         if not isinstance(self.centred, bool):
@@ -98,7 +98,7 @@ class Moments(SecondMoments, ValueLayout):
         """Return the layout with these `parameters`, and these arrays of its map."""
         names = ("value_dim", "value_norm", "tau", "resolution", "share", "ridge", "centred")
         return cls(
-            kernel=registry.restore(parameters["kernel"], arrays),
+            kernel=registry.FEATURES.restore(parameters["kernel"], arrays),
             heads=tuple(parameters["heads"]),
             **{name: parameters[name] for name in names},
             coarseness=parameters.get("coarseness", 0),

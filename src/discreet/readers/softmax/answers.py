@@ -9,7 +9,7 @@ import numpy as np
 from discreet._arrays import namespace
 from discreet._card import Card
 from discreet._typing import Array, Floats
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.readers.softmax.calibration import totals_stderr
 from discreet.readers.softmax.layout import STATE_BITS, Rounds
 from discreet.sums.asking import Placed, ask
@@ -31,7 +31,7 @@ class SoftmaxRegression(Readable[Rounds]):
     _layout_type = Rounds
 
     @property
-    def features(self) -> QueryMap:
+    def features(self) -> SymmetricMap:
         """The feature map, with its bounds."""
         return self._released.layout.kernel
 
