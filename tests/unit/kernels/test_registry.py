@@ -10,6 +10,7 @@ import discreet
 from discreet import CorruptRelease, InvalidInput
 from discreet.features import registry
 from discreet.features.fourier import Fourier
+from discreet.features.kernel import Wanted
 from discreet.features.minimax import Minimax
 from discreet.features.taylor import Taylor
 from discreet.sums.source import Table
@@ -50,14 +51,14 @@ def test_a_file_of_an_unknown_kind_is_refused():
         memory = discreet.build(
             rows, rows, epsilon=1, delta=1e-6, kernel=Affine(4, **BOUNDS), value_norm=2.0
         )
-        data = discreet.readers.attention.mechanism.to_bytes(memory.released)
-        discreet.readers.attention.mechanism.from_bytes(data)
+        data = discreet.readers.attention.card.to_bytes(memory.released)
+        discreet.readers.attention.card.from_bytes(data)
     with pytest.raises(CorruptRelease):
-        discreet.readers.attention.mechanism.from_bytes(data)
+        discreet.readers.attention.card.from_bytes(data)
 
 
 def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():
-    names = [kind.kind for kind in registry.KINDS]
+    names = [kind.kind for kind in registry.KERNELS.kinds]
     assert sorted(names) == sorted(set(names)) == ["fourier", "landmarks", "minimax", "taylor"]
     with pytest.raises(InvalidInput, match=r"auto.*minimax.*fourier.*taylor"):
         registry.KERNELS.kind_named("rbf")
@@ -65,7 +66,7 @@ def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():
 
 def test_auto_asks_in_order():
     wanted = {"dim": 4, "eps_s": 0.05, "key_norm": 1.0, "query_norm": 1.0}
-    flat, sharp = (registry.Wanted(**wanted, scale=scale) for scale in (0.5, 50.0))
+    flat, sharp = (Wanted(**wanted, scale=scale) for scale in (0.5, 50.0))
     assert isinstance(registry.choose("auto", flat), Minimax)
     assert isinstance(registry.choose("auto", sharp), Fourier)
     assert isinstance(registry.choose("taylor", flat), Taylor)

@@ -140,18 +140,18 @@ def test_a_part_that_is_not_on_the_list_is_refused():
     """A subclass could have features that no proof covers."""
 
     class Longer(UnitLinear):
-        def _fill(self, integers, out):
+        def fill(self, integers, out):
             out[:] = 2.0**20
 
     class Louder(UnitFourier):
         _amplitude = 2**20
 
-    lines, waves = MADE["lines and waves"].lines, MADE["lines and waves"].waves
-    with pytest.raises(InvalidInput, match="lines"):
+    lines, waves = MADE["lines and waves"].linear, MADE["lines and waves"].fourier
+    with pytest.raises(InvalidInput, match="linear"):
         LinearAndFourier(Longer(DIM, key_norm=NORM), waves)
-    with pytest.raises(InvalidInput, match="waves"):
+    with pytest.raises(InvalidInput, match="fourier"):
         LinearAndFourier(lines, Louder(DIM, scale=1.0, key_norm=NORM, query_norm=NORM))
-    with pytest.raises(InvalidInput, match="waves"):
+    with pytest.raises(InvalidInput, match="fourier"):
         LinearAndFourier(UnitLinear(DIM, key_norm=1.0), waves)
     parameters = MADE["lines and waves"].parameters()
     for change in ({"lines": parameters["waves"]}, {"more": 1}):
