@@ -5,7 +5,7 @@ import pytest
 import torch
 from affine import Affine
 from data import unit_rows
-from kernel_contract import landmarks
+from map_contract import landmarks
 
 import discreet
 from discreet.features import registry

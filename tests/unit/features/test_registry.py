@@ -14,6 +14,7 @@ from discreet.features.kernel import Wanted
 from discreet.features.minimax import Minimax
 from discreet.features.taylor import Taylor
 from discreet.sums.source import Table
+from discreet.testing import Seeded
 
 BOUNDS = {"scale": 0.5, "key_norm": 2.0, "query_norm": 0.5}
 
@@ -62,6 +63,31 @@ def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():
     assert sorted(names) == sorted(set(names)) == ["fourier", "landmarks", "minimax", "taylor"]
     with pytest.raises(InvalidInput, match=r"auto.*minimax.*fourier.*taylor"):
         registry.KERNELS.kind_named("rbf")
+    names = [each for kind in registry.KINDS for each in (kind.kind, *kind.aliases)]
+    assert len(names) == len(set(names))
+    for other in (None, "", "rbf", "minimax"):  # and a kernel is no map for predictions
+        with pytest.raises(InvalidInput, match=r"features.*auto.*linear.*rays.*waves"):
+            registry.FEATURES.kind_named(other)
+
+
+OTHER_NAMES = {
+    "unit_linear": "rays",
+    "unit_fourier": "waves",
+    "linear_and_fourier": "lines_and_waves",
+    "unit_landmarks": "near_landmarks",
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), OTHER_NAMES.items())
+def test_plain_names_are_taken_and_files_keep_the_kind(name, kind):
+    """Files of earlier versions say `kind`, and those that are written now do, too."""
+    rows = unit_rows(60, 3)
+    options = {"epsilon": 1.0, "delta": 1e-6, "public_rows": rows, "entropy": Seeded(1)}
+    plain, known = (
+        discreet.least_squares(rows, rows, features=each, **options) for each in (name, kind)
+    )
+    assert plain.features.parameters()["kind"] == kind
+    assert plain.features.parameters() == known.features.parameters()
 
 
 def test_auto_asks_in_order():

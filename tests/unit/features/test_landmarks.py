@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from data import unit_rows
-from kernel_contract import KernelContract, key_features, query_features, wild_landmarks
+from map_contract import KernelContract, key_features, query_features, wild_landmarks
 
 import discreet
 from discreet import InvalidInput
