@@ -58,17 +58,18 @@ class RowMap(abc.ABC):
 
     1. Write a frozen dataclass with a `kind`, in a module of its own. For predictions derive it
        from `SymmetricMap`; for attention from `kernel.Kernel`, which adds a temperature.
-    2. For rows, define `features`, `unit`, `operations`, `fill`, `describe` and `parameters`. If
-       numbers alone do not make the same map again, `arrays` and `restore`; if proofs allow more
-       than the worst case, `entry_bound` and `least_inner`.
+    2. For rows, define `features`, `operations`, `fill`, `describe`, `parameters` (which a kernel
+       has for its own numbers) and `unit` (which is the radius where nothing else is said). If
+       numbers alone do not make the same map again, also `arrays` and `restore`; if proofs give
+       more than the worst case, `entry_bound` and `least_inner`.
        `fill` must give integers of norm `FEATURE_RADIUS` at the most, whatever the key, and the
        same to the bit in any batch: exact sums of integers, then elementwise functions.
     3. For queries, define `query_arrays` and `query_features`; of a kernel `reading`, `read`,
-       `query_norms`, `bound`, `error`, `error_meaning` and `evidence`, and `named` if callers may
-       ask for it by its name.
-    4. Add the class to `registry.KINDS`: nothing else is built or loaded.
+       `query_norms`, `bound`, `error`, `error_meaning` and `evidence`.
+    4. Add the class to `registry.KINDS`: nothing else is built or loaded. To be asked for by its
+       name, a kernel needs `named`, and a map for predictions a line where readers choose features.
     5. Let it pass `SymmetricContract` or `KernelContract` (tests/support/map_contract.py), as the
-       toy in tests/unit/features/test_toy.py does.
+       toys in tests/unit/features/test_toy.py do.
 
     Attributes:
         dim: number of coordinates d of keys.
