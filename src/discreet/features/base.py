@@ -232,6 +232,20 @@ class SymmetricMap(RowMap):
         return clip_queries(queries, self.key_norm)[0]
 
 
+def cut_to_radius(features: Floats, squared: Floats) -> None:
+    """Bring rows to the length of `FEATURE_RADIUS`, or a little less, in integers and in place.
+
+    Args:
+        features: shape (n, r).
+        squared: the squared length of each, above zero, of exact sums; shape (n,).
+    """
+    # The factor is smaller than the quotient by more than all roundings can add, and cutting
+    # towards zero only shrinks: no row is longer than the radius.
+    factors = FEATURE_RADIUS / np.sqrt(squared) * SHRINK
+    features *= factors[:, None]
+    np.trunc(features, out=features)
+
+
 def clip_queries(queries: Array, norm: float) -> tuple[Array, Array]:
     """Shrink each query that is longer than a bound to that length.
 

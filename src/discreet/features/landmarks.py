@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.features.base import FEATURE_RADIUS, SHRINK, SymmetricMap
+from discreet.features.base import FEATURE_RADIUS, SymmetricMap, cut_to_radius
 from discreet.features.kernel import Evidence, Kernel, ReadParts, Wanted
 from discreet.features.public_rows import (
     MOST_LANDMARKS,
@@ -217,14 +217,11 @@ class Landmarks(Kernel):
 
         Rounding carries some beyond it by a little; nothing that is promised rests on how many.
         """
-        np.clip(features, -FEATURE_RADIUS, FEATURE_RADIUS, out=features)
-        # Exact in any order: at most 2,000 squares of 2^32.
-        squared = np.einsum("ij,ij->i", features, features)
+        squared = _clipped(features)
         long = squared > FEATURE_RADIUS**2
-        # The factor is smaller than the quotient by more than all roundings can add, and cutting
-        # towards zero only shrinks.
-        factors = FEATURE_RADIUS / np.sqrt(squared[long]) * SHRINK
-        features[long] = np.trunc(features[long] * factors[:, None])
+        cut = features[long]
+        cut_to_radius(cut, squared[long])
+        features[long] = cut
 
     def _tried_on(self, rows: Floats) -> tuple[float, Floats]:
         """Return the error of weights between rows that no landmark was made of, and residuals.
@@ -495,14 +492,8 @@ class UnitLandmarks(SymmetricMap, Landmarks):
     @staticmethod
     def _cut(features: Floats) -> None:
         """Bring features to the length of `FEATURE_RADIUS`, or a little less, in place."""
-        np.clip(features, -FEATURE_RADIUS, FEATURE_RADIUS, out=features)
-        # Exact in any order: at most 2,000 squares of 2^32.
-        squared = np.einsum("ij,ij->i", features, features)
-        # The factor is smaller than the quotient by more than all roundings can add, and cutting
-        # towards zero only shrinks. A row of zeros stays one.
-        factors = FEATURE_RADIUS / np.sqrt(np.maximum(squared, 1.0)) * SHRINK
-        features *= factors[:, None]
-        np.trunc(features, out=features)
+        # A row of zeros stays one.
+        cut_to_radius(features, np.maximum(_clipped(features), 1.0))
 
     def query_arrays(self) -> dict[str, NDArray[Any]]:
         """Return landmarks and matrix."""
@@ -520,3 +511,12 @@ class UnitLandmarks(SymmetricMap, Landmarks):
     def describe(self) -> str:
         """Return how many landmarks there are."""
         return f"{super().describe()}, renormalised"
+
+
+def _clipped(features: Floats) -> Floats:
+    """Clip each feature to the radius, in place, and return the squared length of each row.
+
+    Exact in any order: at most 2,000 squares of 2^32.
+    """
+    np.clip(features, -FEATURE_RADIUS, FEATURE_RADIUS, out=features)
+    return np.asarray(np.einsum("ij,ij->i", features, features))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.features.base import FEATURE_RADIUS, SHRINK, SymmetricMap
+from discreet.features.base import FEATURE_RADIUS, SHRINK, SymmetricMap, cut_to_radius
 
 
 @dataclass(frozen=True)
@@ -141,11 +141,7 @@ class UnitLinear(LinearBase):
         out[:, 1:] = integers
         # Exact in integers, the constant included: at most 2^61.
         squared = np.einsum("ij,ij->i", integers, integers) + self._constant**2
-        # The factor is smaller than the quotient by more than all roundings can add, and cutting
-        # towards zero only shrinks: no row is longer than the radius.
-        factors = FEATURE_RADIUS / np.sqrt(squared.astype(np.float64)) * SHRINK
-        out *= factors[:, None]
-        np.trunc(out, out=out)
+        cut_to_radius(out, squared.astype(np.float64))
 
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return φ(q): (heads, m, d), clipped, to (heads, m, d + 1)."""
