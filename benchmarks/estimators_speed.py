@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import discreet
-from discreet.features.fourier import Waves
+from discreet.features.fourier import UnitFourier
 
 DIM, FREQUENCIES, OUTPUTS = 64, 256, 10
 CHUNK = 20_000
@@ -55,7 +55,7 @@ def rows(count: int, width: int, seed: int) -> np.ndarray:
 
 def build(keys: np.ndarray, values: np.ndarray) -> discreet.LeastSquares:
     """Return a private regression."""
-    waves = Waves(DIM, frequencies=FREQUENCIES, scale=2.5, key_norm=1.0, query_norm=1.0)
+    waves = UnitFourier(DIM, frequencies=FREQUENCIES, scale=2.5, key_norm=1.0, query_norm=1.0)
     return discreet.least_squares(keys, values, epsilon=1.0, delta=1e-5, features=waves)
 
 
@@ -107,7 +107,9 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _classifier(keys: np.ndarray, labels: np.ndarray) -> discreet.SoftmaxRegression:
-    waves = Waves(keys.shape[1], frequencies=ROUNDS_WAVES, scale=5.0, key_norm=1.0, query_norm=1.0)
+    waves = UnitFourier(
+        keys.shape[1], frequencies=ROUNDS_WAVES, scale=5.0, key_norm=1.0, query_norm=1.0
+    )
     return discreet.softmax_regression(
         keys, labels, classes=range(ROUNDS_CLASSES), epsilon=1.0, delta=1e-5, features=waves
     )

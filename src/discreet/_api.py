@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 from discreet._typing import Array
 from discreet.errors import InvalidInput
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.features.kernel import Kernel
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
@@ -268,7 +268,7 @@ def least_squares(
     neighbours: str = "add_remove",
     key_norm: float = 1.0,
     value_norm: float = 1.0,
-    features: str | QueryMap = "auto",
+    features: str | SymmetricMap = "auto",
     rows_hint: int | None = None,
     public_rows: Array = None,
     share: float | None = None,
@@ -428,7 +428,7 @@ def softmax_regression(
     delta: float,
     neighbours: str = "add_remove",
     key_norm: float = 1.0,
-    features: str | QueryMap = "auto",
+    features: str | SymmetricMap = "auto",
     rows_hint: int | None = None,
     public_rows: Array = None,
     groups: Array = None,

@@ -15,10 +15,11 @@ from maps import public_rows
 
 import discreet
 from discreet import NotPrivateWarning
-from discreet.features.concatenation import LinesAndWaves
-from discreet.features.fourier import Waves
-from discreet.features.landmarks import NearLandmarks
-from discreet.features.linear import Linear, Rays
+from discreet.features.concatenation import LinearAndFourier as LinesAndWaves
+from discreet.features.fourier import UnitFourier as Waves
+from discreet.features.landmarks import UnitLandmarks as NearLandmarks
+from discreet.features.linear import Linear
+from discreet.features.linear import UnitLinear as Rays
 from discreet.testing import Seeded
 
 FILES = pathlib.Path(__file__).parent / "files"

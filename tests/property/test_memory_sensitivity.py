@@ -8,7 +8,7 @@ from data import unit_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from kernel_contract import landmarks, wild_landmarks
+from map_contract import landmarks, wild_landmarks
 
 from discreet.kernels import Fourier, Minimax, Taylor
 from discreet.privacy import Neighbours, Privacy

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from data import unit_rows
-from kernel_contract import landmarks
+from map_contract import landmarks
 from scipy import stats
 
 import discreet

@@ -8,9 +8,9 @@ from data import unit_rows
 from scipy import stats
 
 import discreet
-from discreet.features.concatenation import LinesAndWaves
-from discreet.features.fourier import Waves
-from discreet.features.linear import Linear, Rays
+from discreet.features.concatenation import LinearAndFourier
+from discreet.features.fourier import UnitFourier
+from discreet.features.linear import Linear, UnitLinear
 from discreet.sums.settings import part_sigmas
 from discreet.testing import Seeded, Silent
 
@@ -113,11 +113,12 @@ def test_standard_errors_hold_as_often_as_they_should(cell):
     values = np.tanh(3 * keys @ unit_rows(2, dim, seed=7).T) / math.sqrt(2)
     features = {
         "linear": Linear(dim),
-        "rays": Rays(dim),
-        "waves": Waves(dim, frequencies=64, scale=3.0, key_norm=1.0, query_norm=1.0),
-        "many waves": Waves(dim, frequencies=160, scale=2.5, key_norm=1.0, query_norm=1.0),
-        "lines and waves": LinesAndWaves(
-            Rays(dim), Waves(dim, frequencies=64, scale=6.0, key_norm=1.0, query_norm=1.0)
+        "rays": UnitLinear(dim),
+        "waves": UnitFourier(dim, frequencies=64, scale=3.0, key_norm=1.0, query_norm=1.0),
+        "many waves": UnitFourier(dim, frequencies=160, scale=2.5, key_norm=1.0, query_norm=1.0),
+        "lines and waves": LinearAndFourier(
+            UnitLinear(dim),
+            UnitFourier(dim, frequencies=64, scale=6.0, key_norm=1.0, query_norm=1.0),
         ),
     }[name]
     options = {"epsilon": epsilon, "delta": 1e-5, "features": features}

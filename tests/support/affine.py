@@ -51,7 +51,7 @@ class Affine(Kernel):
     def operations(self):
         return 2 * self.features
 
-    def _fill(self, integers, out):
+    def fill(self, integers, out):
         out[:, 0] = np.rint(self.unit)
         stretch = self.unit * self._key_factor * self.key_lattice.step
         out[:, 1:] = np.trunc(integers * stretch)

@@ -1,13 +1,9 @@
-"""What every map of rows offers to whoever adds rows up: integer features with an exact bound.
+"""The base of every map of rows to integers, and of the maps that treat queries as rows.
 
-Keys are private: they are clipped, rounded to a lattice, and mapped to *integer* features whose
+Rows are private: they are clipped, rounded to a lattice, and mapped to *integer* features whose
 norm is bounded exactly, by sums of integers and elementwise functions only, so that a row has the
-same features alone, in any batch and at any position.
-
-What every map of least squares offers: integer features for rows, and floats for queries.
-
-The same features on both sides, of length one: a prediction is φ(q)·W. Rows are private, and their
-side is a `RowMap`; queries are public, and mapped in floating point, by numpy or torch.
+same features alone, in any batch and at any position. Queries are public, and mapped in floating
+point, by numpy or torch.
 """
 
 import abc
@@ -37,6 +33,9 @@ SHRINK = 1 - 2.0**-40
 # What a bound on the length of keys or queries may be: within float32, too.
 NORMS = {"at_least": 1e-30, "at_most": 1e30}
 
+# More than float32 adds to the squared length of a vector of length one.
+_LENGTH_ROUNDING = 1e-5
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KeyFeatures:
@@ -55,13 +54,34 @@ class KeyFeatures:
 class RowMap(abc.ABC):
     """A map of rows in a ball to integer features. Subclasses are frozen dataclasses.
 
+    To add a map:
+
+    1. Write a frozen dataclass with a `kind`, in a module of its own. For predictions derive it
+       from `SymmetricMap`; for attention from `kernel.Kernel`, which adds a temperature.
+    2. For rows, define `features`, `operations`, `fill`, `describe`, `parameters` (which a kernel
+       has for its own numbers) and `unit` (which is the radius where nothing else is said). If
+       numbers alone do not make the same map again, also `arrays` and `restore`; if proofs give
+       more than the worst case, `entry_bound` and `least_inner`.
+       `fill` must give integers of norm `FEATURE_RADIUS` at the most, whatever the key, and the
+       same to the bit in any batch: exact sums of integers, then elementwise functions.
+    3. For queries, define `query_arrays` and `query_features`; of a kernel `reading`, `read`,
+       `query_norms`, `bound`, `error`, `error_meaning` and `evidence`.
+    4. Add the class to `registry.KINDS`: nothing else is built or loaded. To be asked for by its
+       name, a kernel needs `named`, and a map for predictions a line where readers choose features.
+    5. Let it pass `SymmetricContract` or `KernelContract` (tests/support/map_contract.py), as the
+       toys in tests/unit/features/test_toy.py do.
+
     Attributes:
         dim: number of coordinates d of keys.
         key_norm: bound on ‖k‖₂; public, enforced by clipping.
-        kind: the name under which files and callers know the map.
+        kind: the name of the map in files, which callers may use, too.
+        aliases: other names that callers may use.
+        argument: which argument takes such a map: "kernel" (attention) or "features" (predictions).
     """
 
     kind: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    argument: ClassVar[str]
 
     dim: int
     key_norm: float
@@ -77,9 +97,9 @@ class RowMap(abc.ABC):
         """How many integer units one stands for: φ'(k) = features·weight/unit."""
 
     @property
-    @abc.abstractmethod
     def entry_bound(self) -> int:
-        """The largest magnitude of one integer feature."""
+        """The largest magnitude of one integer feature: no coordinate exceeds the norm."""
+        return FEATURE_RADIUS
 
     @property
     def least_inner(self) -> int:
@@ -111,29 +131,28 @@ class RowMap(abc.ABC):
             keys: the rows.
             out: memory for at least n·r numbers, to be used again: fresh memory costs as much as
                 the arithmetic.
+
+        Returns:
+            The features, and the factor of each row.
         """
         integers = self.key_lattice.clip_rows(keys, norm=self.key_norm)
         size = len(keys) * self.features
         features = self._arrange(np.empty(size) if out is None else out[:size], len(keys))
-        self._fill(integers, features)
+        self.fill(integers, features)
         return KeyFeatures(features, self._weights(integers))
 
     def _arrange(self, memory: Floats, rows: int) -> Floats:
         """Return memory for rows·r numbers as features, shape (rows, r), in the map's own order."""
         return memory.reshape(rows, self.features)
 
+    @abc.abstractmethod
     def fill(self, integers: Integers, out: Floats) -> None:
         """Write the integer features of keys that have been clipped and rounded (`key_lattice`).
 
         Args:
             integers: rounded keys, shape (n, d).
-            out: shape (n, r), in rows that lie side by side.
+            out: shape (n, r), in rows that lie side by side (or as `_arrange` has them).
         """
-        self._fill(integers, out)
-
-    @abc.abstractmethod
-    def _fill(self, integers: Integers, out: Floats) -> None:
-        """Write the integer features of rounded keys."""
 
     def _weights(self, integers: Integers) -> Floats | None:  # noqa: ARG002
         """Return the factor of each rounded key; None if all are one."""
@@ -161,22 +180,34 @@ class RowMap(abc.ABC):
         """The grid that keys are rounded to."""
         return Lattice.for_norm(self.key_norm, resolution=KEY_RESOLUTION)
 
-    @property
+    @cached_property
     def key_radius(self) -> int:
         """The norm bound of a rounded key, in units of `key_lattice`."""
         return self.key_lattice.units(self.key_norm)
+
+    def _set(self, **values: object) -> None:
+        """Give fields their values while the map is made; afterwards they are frozen."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the fields; what was computed from them is computed again where needed."""
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
 
-# More than float32 adds to the squared length of a vector of length one.
-_LENGTH_ROUNDING = 1e-5
+class SymmetricMap(RowMap):
+    """A map with the same features φ for rows and for queries, but for rounding.
 
+    What predictions φ(q)·W are made of. No φ is longer than one, and integers stand for it times
+    `unit`.
+    """
 
-class QueryMap(RowMap):
-    """A map whose features are the same for rows and for queries, but for rounding."""
+    argument: ClassVar[str] = "features"
+
+    @property
+    def unit(self) -> float:
+        """Integer features have the length of the radius, but for rounding."""
+        return float(FEATURE_RADIUS)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
@@ -198,8 +229,41 @@ class QueryMap(RowMap):
 
     def within(self, queries: Array) -> Array:
         """Return queries that are no longer than `key_norm`, as rows are, shape (heads, m, d)."""
-        xp = namespace(queries)
-        relative = queries if self.key_norm == 1 else queries * (1 / self.key_norm)
-        squared = xp.sum(relative * relative, axis=-1, keepdims=True)
-        one = xp.ones_like(squared)
-        return queries / xp.sqrt(xp.where(squared > 1 + _LENGTH_ROUNDING, squared, one))
+        return clip_queries(queries, self.key_norm)[0]
+
+
+def cut_to_radius(features: Floats, squared: Floats) -> None:
+    """Bring rows to the length of `FEATURE_RADIUS`, or a little less, in integers and in place.
+
+    Args:
+        features: shape (n, r).
+        squared: the squared length of each, above zero, of exact sums; shape (n,).
+    """
+    # The factor is smaller than the quotient by more than all roundings can add, and cutting
+    # towards zero only shrinks: no row is longer than the radius.
+    factors = FEATURE_RADIUS / np.sqrt(squared) * SHRINK
+    features *= factors[:, None]
+    np.trunc(features, out=features)
+
+
+def clip_queries(queries: Array, norm: float) -> tuple[Array, Array]:
+    """Shrink each query that is longer than a bound to that length.
+
+    A query that is longer by less than rounding stays as it is: queries are public, and their
+    length changes no guarantee. Without a branch that depends on a value.
+
+    Args:
+        queries: numpy or torch, floats, shape (..., d), of a size whose square is finite.
+        norm: the bound.
+
+    Returns:
+        The queries, and their squared lengths in units of the bound, shape (..., 1), 0 to 1 (and a
+        rounding).
+    """
+    xp = namespace(queries)
+    relative = queries if norm == 1 else queries * (1 / norm)
+    squared = xp.sum(relative * relative, axis=-1, keepdims=True)
+    one = xp.ones_like(squared)
+    long = squared > 1 + _LENGTH_ROUNDING
+    # Where nothing is long the divisor is one, and has no gradient.
+    return queries / xp.sqrt(xp.where(long, squared, one)), xp.where(long, one, squared)

@@ -1,16 +1,9 @@
-"""Public random frequencies, the same to the bit on every machine.
-
-Rows of a normal matrix, made orthogonal in blocks of d (Yu et al., NeurIPS 2016), which lowers the
-variance of the kernel. Linear algebra libraries differ in the last bits, so everything that adds
-numbers up is done on integers here, in any order with the same result.
-
-Orthogonal random Fourier features of exp(scale·⟨q, k⟩), in integers on the keys' side.
+"""Orthogonal random Fourier features: of exp(scale·⟨q, k⟩), and of the Gaussian kernel.
 
 exp(⟨x, y⟩) = e^(‖x‖²/2)·e^(‖y‖²/2)·e^(-‖x-y‖²/2), and the last factor is the mean of cos(ω·(x - y))
 over normal ω (Rahimi, Recht 2007). Features are cos and sin of ω·x, so their squares add up to one
-for each frequency: the norm is known exactly, whatever the frequencies are.
-
-Random Fourier features of the Gaussian kernel: smooth curves of any shape.
+for each frequency: the norm is known exactly, whatever the frequencies are. Those are public, and
+the same to the bit on every machine.
 """
 
 import hashlib
@@ -27,63 +20,8 @@ from scipy import special
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.features.base import FEATURE_RADIUS, QueryMap
+from discreet.features.base import FEATURE_RADIUS, SymmetricMap
 from discreet.features.kernel import Evidence, Kernel, Wanted
-
-_BITS = 24
-
-
-@lru_cache(maxsize=16)
-def normal_frequencies(dim: int, count: int, seed: int) -> Floats:
-    """Return `count` frequencies, shape (count, dim): each normal, orthogonal within a block."""
-    blocks, size = -(-count // dim), min(dim, count)
-    drawn = public_normals(f"discreet frequencies {seed}", 2 * blocks * size * dim)
-    # Rounded, so that a last bit of the quantile function does not matter.
-    normal = np.rint(drawn * 2.0**20).reshape(2, blocks, size, dim)
-    directions = _orthonormal(normal[0])
-    squared = np.sum(normal[1].astype(np.int64) ** 2, axis=-1)
-    lengths = np.sqrt(squared.astype(np.float64)) * 2.0 ** -(20 + _BITS)
-    rows: Floats = (directions * lengths[..., None]).reshape(-1, dim)[:count]
-    rows.flags.writeable = False
-    return rows
-
-
-def public_normals(text: str, count: int) -> Floats:
-    """Return so many normal numbers that anybody can draw again, shape (count,).
-
-    A hash of the text is the same everywhere and for ever. (This is no noise: it hides nothing.)
-    """
-    words = np.frombuffer(hashlib.shake_256(text.encode()).digest(8 * count), dtype="<u8")
-    uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
-    return np.asarray(special.ndtri(uniform))
-
-
-def _orthonormal(rows: Floats) -> Floats:
-    """Return integer rows of length about 2^24, orthogonal within each block.
-
-    Gram-Schmidt, twice for each row. Every product and sum is of integers that stay below 2^53.
-
-    Args:
-        rows: integers, shape (blocks, size, dim).
-    """
-    basis = np.zeros_like(rows)
-    for index in range(rows.shape[1]):
-        row = _normalised(rows[:, index])
-        before = basis[:, :index]
-        for _ in range(2):
-            shares = np.rint(np.matmul(before, row[:, :, None]) * 2.0**-_BITS)
-            along = np.matmul(before.swapaxes(1, 2), shares)[:, :, 0]
-            row = _normalised(np.rint(row - along * 2.0**-_BITS))
-        basis[:, index] = row
-    return basis
-
-
-def _normalised(rows: Floats) -> Floats:
-    """Return integer rows of length about 2^24 in the same directions."""
-    squared = np.sum(rows.astype(np.int64) ** 2, axis=1).astype(np.float64)
-    factors = 2.0**_BITS / np.sqrt(np.maximum(squared, 1.0))
-    return np.asarray(np.rint(rows * factors[:, None]))
-
 
 # The randomness of the map is public, and protects nobody. One seed for all, so that builds with
 # the same settings share their features and their sums can be added.
@@ -98,6 +36,9 @@ _TABLE_BITS = 12
 
 # Answers are computed from this many blocks of frequencies, to see how much they differ.
 _MOST_BLOCKS = 16
+
+# Directions of frequencies are integer vectors of about this length, in bits.
+_DIRECTION_BITS = 24
 
 # How files keep frequencies.
 _STORED = np.int32
@@ -147,10 +88,10 @@ class Fourier(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        count = _validate.whole("frequencies", self.frequencies, at_least=1, at_most=2**22)
-        object.__setattr__(self, "frequencies", count)
-        seed = _validate.whole("seed", self.seed, at_least=0, at_most=2**63 - 1)
-        object.__setattr__(self, "seed", seed)
+        self._set(
+            frequencies=_validate.whole("frequencies", self.frequencies, at_least=1, at_most=2**22),
+            seed=_validate.whole("seed", self.seed, at_least=0, at_most=2**63 - 1),
+        )
         if self.stored is not None:
             self._check_stored(self.stored)
 
@@ -160,7 +101,7 @@ class Fourier(Kernel):
         if stored.values.shape != shape or stored.values.dtype != np.int64:
             given = f"{stored.values.dtype} of shape {stored.values.shape}"
             _validate.reject("stored.values", given, f"int64 of shape {shape}")
-        # One addition rounds an angle to the table's grid only below this (`_fill`).
+        # One addition rounds an angle to the table's grid only below this (`fill`).
         limit = min(_LARGEST_PROJECTION, 2.0 ** (51 - _TABLE_BITS + stored.turn_bits))
         if np.max(_lengths(stored.values)) * self.key_radius > limit:
             _validate.reject("stored.values", "...", "short enough for exact projections")
@@ -168,7 +109,7 @@ class Fourier(Kernel):
         if stored.values.min() < stored_as.min or stored.values.max() > stored_as.max:
             _validate.reject("stored.values", "...", "within 32 bits, as files keep them")
 
-    @property
+    @cached_property
     def features(self) -> int:
         """A cosine and a sine for each frequency."""
         return 2 * self.frequencies
@@ -237,22 +178,22 @@ class Fourier(Kernel):
         """A standard deviation, in units of the largest weight."""
         return "standard deviation of one row's weight, in units of exp(scale*key_norm*query_norm)"
 
-    @property
+    @cached_property
     def bound(self) -> float:
         """e^(t/2), exactly the norm at the edge of the ball."""
         return math.exp(self.largest_logit / 2)
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """Integer units to one: the table's amplitude, with √frequencies and e^(t/2) taken out."""
         return self._amplitude * math.sqrt(self.frequencies) / self.bound
 
-    @property
+    @cached_property
     def _amplitude(self) -> int:
         """Rounding adds at most √½ to the length of (cos, sin), so one is enough to leave free."""
         return math.isqrt(FEATURE_RADIUS**2 // self.frequencies) - 1
 
-    @property
+    @cached_property
     def entry_bound(self) -> int:
         """The amplitude of the table."""
         return self._amplitude + 1
@@ -284,7 +225,8 @@ class Fourier(Kernel):
         table.flags.writeable = False
         return table
 
-    def _fill(self, integers: Integers, out: Floats) -> None:
+    def fill(self, integers: Integers, out: Floats) -> None:
+        """Write the integer features of rounded keys."""
         # Angles are computed in the second half of the result's own memory, and looked up from the
         # first row on: what is written never reaches an angle that is still needed.
         flat = out.reshape(-1)
@@ -387,34 +329,18 @@ class Fourier(Kernel):
         return {"frequencies": self.integer_frequencies.values.astype(_STORED)}
 
 
-def random_error(frequencies: int) -> float:
-    """Return the standard error of one weight, over the largest, with so many frequencies."""
-    return 1 / math.sqrt(2 * frequencies)
-
-
-def doublings(features: int | None) -> list[int]:
-    """Return the numbers of frequencies to choose from, if so many features are allowed."""
-    most = MOST_FREQUENCIES if features is None else max(features // 2, 1)
-    below = [FREQUENCIES << double for double in range((most // FREQUENCIES).bit_length())]
-    return sorted({*below, most})
-
-
-def _lengths(rows: NDArray[Any]) -> Floats:
-    """Return the L2 norm of each row."""
-    return np.asarray(np.sqrt(np.sum(rows.astype(np.float64) ** 2, axis=1)))
-
-
 @dataclass(frozen=True)
-class Waves(Fourier, QueryMap):
-    """Cosines and sines of random waves: φ(x)·φ(y) ≈ e^(-scale·‖x - y‖²/2).
+class UnitFourier(SymmetricMap, Fourier):
+    """Random Fourier features of length one: φ(x)·φ(y) ≈ e^(-scale·‖x - y‖²/2), smooth curves.
 
     The features of `Fourier` without the weights that make e^(scale·⟨x, y⟩) of them: every row has
     length one, whatever its own length is. Give `query_norm` the value of `key_norm`.
     """
 
     kind: ClassVar[str] = "waves"
+    aliases: ClassVar[tuple[str, ...]] = ("unit_fourier",)
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """Integer units to one: the table's amplitude, with √frequencies taken out."""
         return self._amplitude * math.sqrt(self.frequencies)
@@ -436,8 +362,97 @@ class Waves(Fourier, QueryMap):
         return xp.reshape(pairs, (heads, count, self.features)) / math.sqrt(self.frequencies)
 
     def describe(self) -> str:
-        """Return the number of waves, and how long they are."""
+        """Return the number of frequencies, their scale and the seed."""
         return (
             f"{self.frequencies:,} random waves at scale {self.scale:.4g}, public seed {self.seed} "
             f"({self.features:,} features)"
         )
+
+
+@lru_cache(maxsize=16)
+def normal_frequencies(dim: int, count: int, seed: int) -> Floats:
+    """Return `count` frequencies, shape (count, dim): each normal, orthogonal within a block.
+
+    Rows of a normal matrix, made orthogonal in blocks of d (Yu et al., NeurIPS 2016), which lowers
+    the variance of the kernel. Linear algebra libraries differ in the last bits, so everything that
+    adds numbers up is done on integers, in any order with the same result.
+
+    Args:
+        dim: d.
+        count: how many.
+        seed: public; another gives others.
+
+    Returns:
+        The frequencies, read-only.
+    """
+    blocks, size = -(-count // dim), min(dim, count)
+    drawn = public_normals(f"discreet frequencies {seed}", 2 * blocks * size * dim)
+    # Rounded, so that a last bit of the quantile function does not matter.
+    normal = np.rint(drawn * 2.0**20).reshape(2, blocks, size, dim)
+    directions = _orthonormal(normal[0])
+    squared = np.sum(normal[1].astype(np.int64) ** 2, axis=-1)
+    lengths = np.sqrt(squared.astype(np.float64)) * 2.0 ** -(20 + _DIRECTION_BITS)
+    rows: Floats = (directions * lengths[..., None]).reshape(-1, dim)[:count]
+    rows.flags.writeable = False
+    return rows
+
+
+def public_normals(text: str, count: int) -> Floats:
+    """Return so many normal numbers that anybody can draw again, shape (count,).
+
+    A hash of the text is the same everywhere and for ever. (This is no noise: it hides nothing.)
+
+    Args:
+        text: what they are for.
+        count: how many.
+
+    Returns:
+        The numbers.
+    """
+    words = np.frombuffer(hashlib.shake_256(text.encode()).digest(8 * count), dtype="<u8")
+    uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    return np.asarray(special.ndtri(uniform))
+
+
+def _orthonormal(rows: Floats) -> Floats:
+    """Return integer rows of length about 2^24, orthogonal within each block.
+
+    Gram-Schmidt, twice for each row. Every product and sum is of integers that stay below 2^53.
+
+    Args:
+        rows: integers, shape (blocks, size, dim).
+    """
+    basis = np.zeros_like(rows)
+    for index in range(rows.shape[1]):
+        row = _normalised(rows[:, index])
+        before = basis[:, :index]
+        for _ in range(2):
+            shares = np.rint(np.matmul(before, row[:, :, None]) * 2.0**-_DIRECTION_BITS)
+            along = np.matmul(before.swapaxes(1, 2), shares)[:, :, 0]
+            row = _normalised(np.rint(row - along * 2.0**-_DIRECTION_BITS))
+        basis[:, index] = row
+    return basis
+
+
+def _normalised(rows: Floats) -> Floats:
+    """Return integer rows of length about 2^24 in the same directions."""
+    squared = np.sum(rows.astype(np.int64) ** 2, axis=1).astype(np.float64)
+    factors = 2.0**_DIRECTION_BITS / np.sqrt(np.maximum(squared, 1.0))
+    return np.asarray(np.rint(rows * factors[:, None]))
+
+
+def random_error(frequencies: int) -> float:
+    """Return the standard error of one weight, over the largest, with so many frequencies."""
+    return 1 / math.sqrt(2 * frequencies)
+
+
+def doublings(features: int | None) -> list[int]:
+    """Return the numbers of frequencies to choose from, if so many features are allowed."""
+    most = MOST_FREQUENCIES if features is None else max(features // 2, 1)
+    below = [FREQUENCIES << double for double in range((most // FREQUENCIES).bit_length())]
+    return sorted({*below, most})
+
+
+def _lengths(rows: NDArray[Any]) -> Floats:
+    """Return the L2 norm of each row."""
+    return np.asarray(np.sqrt(np.sum(rows.astype(np.float64) ** 2, axis=1)))

@@ -1,8 +1,7 @@
-"""What every kernel offers: features in integers for keys, and in floats for queries.
+"""The base of kernels: maps with a temperature, which attention is made of.
 
-A kernel approximates exp(scale·⟨q, k⟩) by an inner product φ(q)·φ'(k). Keys are private: their
-side is a `RowMap`, integers with an exact bound. Queries are public: they are mapped in floating
-point, by numpy or torch.
+A kernel approximates exp(scale·⟨q, k⟩) by an inner product φ(q)·φ'(k), and knows how well. Errors
+are predicted for keys that are spread evenly over a sphere; their attention is here, too.
 """
 
 import abc
@@ -13,20 +12,18 @@ from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 from numpy.typing import NDArray
+from scipy import special
 
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
-from discreet.features.base import NORMS, RowMap
+from discreet.features.base import NORMS, RowMap, clip_queries
 from discreet.features.public_rows import PublicRows
 
 # "auto" takes no map with more features than this for the sake of its error.
 MOST_FEATURES = 4096
 
 _LEAST_LOGIT, LARGEST_LOGIT = 1e-9, 100.0
-
-# More than float32 adds to the squared length of a vector of length one.
-_LENGTH_ROUNDING = 1e-5
 
 
 class Evidence(Enum):
@@ -117,18 +114,19 @@ def check_logit(largest: float) -> None:
 class Kernel(RowMap):
     """A feature map of exp(scale·⟨q, k⟩) for ‖k‖ ≤ key_norm and ‖q‖ ≤ query_norm.
 
-    Both sides are balanced: the norms of a key's and of a query's features have the same bound.
+    What a temperature adds to a `RowMap`, whose docstring says how to write another one. Both sides
+    are balanced: the norms of a key's and of a query's features have the same bound.
 
     Attributes:
         dim: number of coordinates d of keys and queries.
         scale: logit = scale·⟨q, k⟩.
         key_norm: bound on ‖k‖₂; public, enforced by clipping.
         query_norm: bound on ‖q‖₂; public, enforced by clipping.
-        kind: the name under which files and callers know the map; see `registry`.
         evidence: what the ± of an answer is made of.
         for_errors: the arrays of `reading` that `read` does without.
     """
 
+    argument: ClassVar[str] = "kernel"
     evidence: ClassVar[Evidence]
     for_errors: ClassVar[frozenset[str]] = frozenset()
 
@@ -139,18 +137,13 @@ class Kernel(RowMap):
     query_norm: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))
+        self._set(dim=_validate.whole("dim", self.dim, at_least=1))
         for name in ("scale", "key_norm", "query_norm"):
-            value = _validate.real(name, getattr(self, name), above=0)
-            object.__setattr__(self, name, value)
+            self._set(**{name: _validate.real(name, getattr(self, name), above=0)})
         _validate.real("scale * key_norm * query_norm", self.largest_logit, at_most=LARGEST_LOGIT)
 
     def check_integers(self) -> None:
-        """Raise `InvalidInput` unless `key_features` is within its bounds for these parameters.
-
-        Every mechanism that adds integer features up calls this first. It leaves a wide range: no
-        power or product of these numbers leaves float64 (or, for queries, float32).
-        """
+        """Raise `InvalidInput` unless features of keys and queries are within their bounds."""
         super().check_integers()
         _validate.real("query_norm", self.query_norm, **NORMS)
         check_logit(self.largest_logit)
@@ -192,7 +185,7 @@ class Kernel(RowMap):
     def length_error(self, directions: float) -> float:  # noqa: ARG002
         """Return how wrong the length of answers is, over that of values, without any noise.
 
-        For rows that are spread evenly, and the longest queries (`sphere.answer_length`).
+        For rows that are spread evenly, and the longest queries (`answer_length`).
 
         Args:
             directions: in how many they are spread.
@@ -336,9 +329,6 @@ class Kernel(RowMap):
     def clip_queries(self, queries: Array) -> tuple[Array, Array]:
         """Shrink each query that is longer than `query_norm` to that length.
 
-        A query that is longer by less than rounding stays as it is: queries are public, and their
-        length changes no guarantee. Without a branch that depends on a value.
-
         Args:
             queries: numpy or torch, floats, shape (..., d), of a size whose square is finite
                 (`Memory` sees to that).
@@ -347,13 +337,7 @@ class Kernel(RowMap):
             The queries, and their squared lengths in units of query_norm, shape (..., 1), 0 to 1
             (and a rounding).
         """
-        xp = namespace(queries)
-        relative = queries if self.query_norm == 1 else queries * (1 / self.query_norm)
-        squared = xp.sum(relative * relative, axis=-1, keepdims=True)
-        one = xp.ones_like(squared)
-        long = squared > 1 + _LENGTH_ROUNDING
-        # Where nothing is long the divisor is one, and has no gradient.
-        return queries / xp.sqrt(xp.where(long, squared, one)), xp.where(long, one, squared)
+        return clip_queries(queries, self.query_norm)
 
     @property
     def _query_factor(self) -> float:
@@ -364,3 +348,23 @@ class Kernel(RowMap):
     def _key_factor(self) -> float:
         """X = factor·k has a norm of at most √t, and ⟨x, y⟩ is the logit."""
         return math.sqrt(self.largest_logit) / self.key_norm
+
+
+def log_mean_weight(logit: float, dim: float) -> float:
+    """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere."""
+    order = dim / 2 - 1
+    bessel = float(special.ive(order, logit))
+    if not bessel > 0 or not math.isfinite(bessel):  # order far above t: the series' first terms
+        return logit**2 / (2 * dim)
+    return float(special.gammaln(dim / 2) + order * math.log(2 / logit) + math.log(bessel) + logit)
+
+
+def answer_length(logit: float, dim: float) -> float:
+    """Return E[cos·e^(t·cos)]/E[e^(t·cos)]: how long answers are, over the length of values.
+
+    For values that are such keys themselves.
+    """
+    above, below = (float(special.ive(order, logit)) for order in (dim / 2, dim / 2 - 1))
+    if not below > 0 or not math.isfinite(above / below):  # likewise
+        return logit / dim
+    return above / below

@@ -1,4 +1,4 @@
-"""Features made from public rows that look like the private keys (Nyström), in integers for keys.
+"""Features made from public rows that look like the private keys (Nyström).
 
 With landmarks z_1, ..., z_m and g_i(x) = e^(⟨x, z_i⟩), the features φ(x) = G^(-½)·g(x), where
 G_ij = g_i(z_j), are the coordinates of e^(⟨x, ·⟩) within the span of the landmarks' own. So
@@ -6,8 +6,6 @@ G_ij = g_i(z_j), are the coordinates of e^(⟨x, ·⟩) within the span of the l
 is that of the other kernels, and on rows like the landmarks the error is far below that of random
 features. The guarantee needs none of this: features are cut to their bound exactly, whatever the
 landmarks are.
-
-Features of landmarks, renormalised: how near a row is to public ones, whatever else it is.
 """
 
 import math
@@ -22,10 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.features.base import FEATURE_RADIUS, SHRINK, QueryMap
-from discreet.features.integer_landmarks import MOST_LANDMARKS, IntegerLandmarks, lengths, whitened
+from discreet.features.base import FEATURE_RADIUS, SymmetricMap, cut_to_radius
 from discreet.features.kernel import Evidence, Kernel, ReadParts, Wanted
-from discreet.features.public_rows import PublicRows
+from discreet.features.public_rows import (
+    MOST_LANDMARKS,
+    IntegerLandmarks,
+    PublicRows,
+    lengths,
+    whitened,
+)
 from discreet.noise import Lattice
 
 # So many landmarks, and features, serve where nobody asks for others.
@@ -102,9 +105,8 @@ class Landmarks(Kernel):
         """
         rank = _validate.whole("rank", rank, at_least=2, at_most=MOST_LANDMARKS)
         public = public_rows if isinstance(public_rows, PublicRows) else PublicRows(public_rows)
-        self._settle(
-            dim=public.dim, scale=scale, key_norm=key_norm, query_norm=query_norm, stored=None
-        )
+        self._set(dim=public.dim, scale=scale, key_norm=key_norm, query_norm=query_norm)
+        super().__post_init__()
         self.check_integers()
         lattice = self._point_lattice
         # With the origin among them constants are spanned, and a state tells how many rows it has.
@@ -115,16 +117,10 @@ class Landmarks(Kernel):
         real = np.ldexp(points.astype(np.float64), -lattice.bits) * self._key_factor
         tops = np.asarray(self._tops_of(points) * self._step, dtype=np.float64)
         stored = whitened(points, kept, real=real, tops=tops, logit=self.largest_logit)
-        object.__setattr__(self, "stored", stored)
-        self.stored.check(self.dim, self._point_radius)
+        stored.check(self.dim, self._point_radius)
+        self._set(stored=stored)
         off, residuals = self._tried_on(held_back)
-        object.__setattr__(self, "held_back_error", off)
-        object.__setattr__(self, "usual_residual", float(np.max(residuals)))
-
-    def _settle(self, **values: object) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        super().__post_init__()
+        self._set(held_back_error=off, usual_residual=float(np.max(residuals)))
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -138,29 +134,30 @@ class Landmarks(Kernel):
             _validate.reject("stored", "...", "integers whose products are exact")
         kernel = cls.__new__(cls)
         stored = IntegerLandmarks(*(array.astype(np.int64) for array in integers))
-        kernel._settle(stored=stored, **parameters)  # noqa: SLF001 (our own)
+        kernel._set(stored=stored, **parameters)  # noqa: SLF001 (our own)
+        kernel.__post_init__()
         stored.check(kernel.dim, kernel._point_radius)  # noqa: SLF001
         return kernel
 
-    @property
+    @cached_property
     def _point_lattice(self) -> Lattice:
         return Lattice.for_norm(self.key_norm, resolution=_POINT_RESOLUTION)
 
-    @property
+    @cached_property
     def _point_radius(self) -> int:
         return self._point_lattice.units(self.key_norm)
 
-    @property
+    @cached_property
     def _product_unit(self) -> float:
         """The logit that one unit of a product of a key and a landmark stands for."""
         return self._key_factor**2 * self.key_lattice.step * self._point_lattice.step
 
-    @property
+    @cached_property
     def _shift(self) -> int:
         """A step of the table is 2^shift units of a product of a key and a landmark."""
         return math.floor(math.log2(_STEP * min(1.0, self.largest_logit) / self._product_unit))
 
-    @property
+    @cached_property
     def _step(self) -> float:
         """The step of the table, as a logit."""
         return math.ldexp(self._product_unit, self._shift)
@@ -191,7 +188,8 @@ class Landmarks(Kernel):
     def _float_matrix(self) -> Floats:
         return np.ascontiguousarray(self.stored.matrix.T).astype(np.float64)
 
-    def _fill(self, integers: Integers, out: Floats) -> None:
+    def fill(self, integers: Integers, out: Floats) -> None:
+        """Write the integer features of rounded keys."""
         keys = integers.astype(np.float64)
         for start in range(0, len(keys), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -207,7 +205,7 @@ class Landmarks(Kernel):
             np.rint(features, out=features)
         self._cut(out)
 
-    @property
+    @cached_property
     def _feature_units(self) -> Floats:
         """Integer units of a feature for each unit of its sum: powers of two."""
         powers = round(math.log2(FEATURE_RADIUS)) - _EXP_BITS - self.stored.exponents
@@ -219,14 +217,11 @@ class Landmarks(Kernel):
 
         Rounding carries some beyond it by a little; nothing that is promised rests on how many.
         """
-        np.clip(features, -FEATURE_RADIUS, FEATURE_RADIUS, out=features)
-        # Exact in any order: at most 2,000 squares of 2^32.
-        squared = np.einsum("ij,ij->i", features, features)
+        squared = _clipped(features)
         long = squared > FEATURE_RADIUS**2
-        # The factor is smaller than the quotient by more than all roundings can add, and cutting
-        # towards zero only shrinks.
-        factors = FEATURE_RADIUS / np.sqrt(squared[long]) * SHRINK
-        features[long] = np.trunc(features[long] * factors[:, None])
+        cut = features[long]
+        cut_to_radius(cut, squared[long])
+        features[long] = cut
 
     def _tried_on(self, rows: Floats) -> tuple[float, Floats]:
         """Return the error of weights between rows that no landmark was made of, and residuals.
@@ -410,7 +405,7 @@ class Landmarks(Kernel):
             "in units of exp(scale*key_norm*query_norm)"
         )
 
-    @property
+    @cached_property
     def bound(self) -> float:
         """e^(t/2), the norm of e^(⟨x, ·⟩) at the edge of the ball."""
         return math.exp(self.largest_logit / 2)
@@ -419,11 +414,6 @@ class Landmarks(Kernel):
     def unit(self) -> float:
         """FEATURE_RADIUS integer units are e^(t/2)."""
         return FEATURE_RADIUS / self.bound
-
-    @property
-    def entry_bound(self) -> int:
-        """No coordinate exceeds the norm."""
-        return FEATURE_RADIUS
 
     @property
     def operations(self) -> int:
@@ -467,7 +457,7 @@ class Landmarks(Kernel):
 
 
 @dataclass(frozen=True, init=False)
-class NearLandmarks(Landmarks, QueryMap):
+class UnitLandmarks(SymmetricMap, Landmarks):
     """The features of `Landmarks`, each row's stretched to length one.
 
     No kernel of attention any more, and better for it here: a row uses the whole of the
@@ -475,6 +465,7 @@ class NearLandmarks(Landmarks, QueryMap):
     """
 
     kind: ClassVar[str] = "near_landmarks"
+    aliases: ClassVar[tuple[str, ...]] = ("unit_landmarks",)
 
     def __init__(
         self,
@@ -496,24 +487,13 @@ class NearLandmarks(Landmarks, QueryMap):
         made = Landmarks(
             public_rows, rank=rank, scale=scale, key_norm=key_norm, query_norm=key_norm
         )
-        self._settle(**{each.name: getattr(made, each.name) for each in fields(made)})
-
-    @property
-    def unit(self) -> float:
-        """Integer features have the length of the radius, but for rounding."""
-        return float(FEATURE_RADIUS)
+        self._set(**{each.name: getattr(made, each.name) for each in fields(made)})
 
     @staticmethod
     def _cut(features: Floats) -> None:
         """Bring features to the length of `FEATURE_RADIUS`, or a little less, in place."""
-        np.clip(features, -FEATURE_RADIUS, FEATURE_RADIUS, out=features)
-        # Exact in any order: at most 2,000 squares of 2^32.
-        squared = np.einsum("ij,ij->i", features, features)
-        # The factor is smaller than the quotient by more than all roundings can add, and cutting
-        # towards zero only shrinks. A row of zeros stays one.
-        factors = FEATURE_RADIUS / np.sqrt(np.maximum(squared, 1.0)) * SHRINK
-        features *= factors[:, None]
-        np.trunc(features, out=features)
+        # A row of zeros stays one.
+        cut_to_radius(features, np.maximum(_clipped(features), 1.0))
 
     def query_arrays(self) -> dict[str, NDArray[Any]]:
         """Return landmarks and matrix."""
@@ -531,3 +511,12 @@ class NearLandmarks(Landmarks, QueryMap):
     def describe(self) -> str:
         """Return how many landmarks there are."""
         return f"{super().describe()}, renormalised"
+
+
+def _clipped(features: Floats) -> Floats:
+    """Clip each feature to the radius, in place, and return the squared length of each row.
+
+    Exact in any order: at most 2,000 squares of 2^32.
+    """
+    np.clip(features, -FEATURE_RADIUS, FEATURE_RADIUS, out=features)
+    return np.asarray(np.einsum("ij,ij->i", features, features))

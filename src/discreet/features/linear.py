@@ -1,9 +1,4 @@
-"""What the maps that are made of a constant and the columns have in common.
-
-A constant and the columns themselves: what straight lines are made of.
-
-Rows as rays: a constant and the columns, brought to length one.
-"""
+"""Linear features: a constant and the columns, as they are or brought to length one."""
 
 import math
 from collections.abc import Mapping
@@ -17,11 +12,11 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.features.base import FEATURE_RADIUS, SHRINK, QueryMap
+from discreet.features.base import FEATURE_RADIUS, SHRINK, SymmetricMap, cut_to_radius
 
 
 @dataclass(frozen=True)
-class Lines(QueryMap):
+class LinearBase(SymmetricMap):
     """A constant and the columns, which count `stretch` times as much: r = d + 1.
 
     Attributes:
@@ -36,26 +31,16 @@ class Lines(QueryMap):
     stretch: float = 3.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", _validate.whole("dim", self.dim, at_least=1))
-        norm = _validate.real("key_norm", self.key_norm, above=0)
-        object.__setattr__(self, "key_norm", norm)
-        stretch = _validate.real("stretch", self.stretch, at_least=2.0**-8, at_most=2.0**8)
-        object.__setattr__(self, "stretch", stretch)
+        self._set(
+            dim=_validate.whole("dim", self.dim, at_least=1),
+            key_norm=_validate.real("key_norm", self.key_norm, above=0),
+            stretch=_validate.real("stretch", self.stretch, at_least=2.0**-8, at_most=2.0**8),
+        )
 
     @property
     def features(self) -> int:
         """A constant, and the columns."""
         return self.dim + 1
-
-    @property
-    def unit(self) -> float:
-        """The longest integer features have the length of the radius, but for rounding."""
-        return float(FEATURE_RADIUS)
-
-    @property
-    def entry_bound(self) -> int:
-        """No coordinate exceeds the norm."""
-        return FEATURE_RADIUS
 
     @property
     def operations(self) -> int:
@@ -77,7 +62,7 @@ class Lines(QueryMap):
 
 
 @dataclass(frozen=True)
-class Linear(Lines):
+class Linear(LinearBase):
     """φ(x) = [1; s·x/key_norm]/√(1 + s²), with s = stretch: r = d + 1, and length one at the most.
 
     A prediction is linear in x, exactly.
@@ -90,17 +75,18 @@ class Linear(Lines):
         """That of two keys that are opposite and as long as can be; they share the constant."""
         return min(self._constant**2 - self._reach**2, 0)
 
-    @property
+    @cached_property
     def _constant(self) -> int:
         """The constant's integer feature."""
         return math.floor(FEATURE_RADIUS / math.sqrt(1 + self.stretch**2))
 
-    @property
+    @cached_property
     def _reach(self) -> int:
         """How long the other features may be, so that all together have the radius at most."""
         return math.isqrt(FEATURE_RADIUS**2 - self._constant**2)
 
-    def _fill(self, integers: Integers, out: Floats) -> None:
+    def fill(self, integers: Integers, out: Floats) -> None:
+        """Write the integer features of rounded keys."""
         out[:, 0] = self._constant
         # A product with one number, smaller than the quotient by more than it is rounded; cutting
         # towards zero only shrinks.
@@ -121,7 +107,7 @@ class Linear(Lines):
 
 
 @dataclass(frozen=True)
-class Rays(Lines):
+class UnitLinear(LinearBase):
     """φ(x) = [1; s·x/key_norm]/‖·‖, with s = stretch: r = d + 1, and every row has length one.
 
     Planes through the origin of these features divide rows as straight lines divide x, so classes
@@ -130,6 +116,7 @@ class Rays(Lines):
     """
 
     kind: ClassVar[str] = "rays"
+    aliases: ClassVar[tuple[str, ...]] = ("unit_linear",)
 
     @property
     def least_inner(self) -> int:
@@ -148,16 +135,13 @@ class Rays(Lines):
         """The constant in units of the keys' lattice: at most 2^30 of them."""
         return max(round(self.key_radius / self.stretch), 1)
 
-    def _fill(self, integers: Integers, out: Floats) -> None:
+    def fill(self, integers: Integers, out: Floats) -> None:
+        """Write the integer features of rounded keys."""
         out[:, 0] = self._constant
         out[:, 1:] = integers
         # Exact in integers, the constant included: at most 2^61.
         squared = np.einsum("ij,ij->i", integers, integers) + self._constant**2
-        # The factor is smaller than the quotient by more than all roundings can add, and cutting
-        # towards zero only shrinks: no row is longer than the radius.
-        factors = FEATURE_RADIUS / np.sqrt(squared.astype(np.float64)) * SHRINK
-        out *= factors[:, None]
-        np.trunc(out, out=out)
+        cut_to_radius(out, squared.astype(np.float64))
 
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
         """Return φ(q): (heads, m, d), clipped, to (heads, m, d + 1)."""

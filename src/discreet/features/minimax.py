@@ -7,7 +7,7 @@ alone, so nothing rests on the exchange having converged.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -42,7 +42,7 @@ class Minimax(Polynomial):
     def __post_init__(self) -> None:
         if self.stored is not None:
             stored = tuple(_validate.real("stored", value) for value in self.stored)
-            object.__setattr__(self, "stored", stored)
+            self._set(stored=stored)
             if self.degree != len(stored) - 1:
                 _validate.reject("degree", self.degree, "one less than the stored coefficients")
         super().__post_init__()
@@ -51,7 +51,7 @@ class Minimax(Polynomial):
     def _most(self) -> int:
         return 60
 
-    @property
+    @cached_property
     def coefficients(self) -> tuple[float, ...]:
         """c_0, ..., c_s."""
         if self.stored is not None:

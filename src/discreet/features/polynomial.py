@@ -1,6 +1,4 @@
-"""All monomials of degree at most s in d variables, each made from one of the degree before.
-
-Kernels p(scale·⟨q, k⟩) for a polynomial p, as features of all monomials.
+"""Kernels p(scale·⟨q, k⟩) for a polynomial p: features are all monomials of degree s at most.
 
 With x and y the balanced key and query (⟨x, y⟩ = logit, norms at most √t),
 p(⟨x, y⟩) = Σ_α c_|α|·(|α|!/α!)·x^α·y^α, so a key has the features √(|c|·|α|!/α!)·x^α and a query
@@ -21,9 +19,8 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats, Integers
-from discreet.features import sphere
 from discreet.features.base import FEATURE_RADIUS, KEY_RESOLUTION, SHRINK
-from discreet.features.kernel import Evidence, Kernel, Wanted
+from discreet.features.kernel import Evidence, Kernel, Wanted, answer_length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,10 +135,9 @@ class Polynomial(Kernel):
             _validate.reject("degree, eps_s", given, "one given and the other None")
         if self.degree is None:
             eps_s = _validate.real("eps_s", self.eps_s, above=0, below=1)
-            object.__setattr__(self, "degree", self._smallest_degree(eps_s))
+            self._set(degree=self._smallest_degree(eps_s))
         else:
-            degree = _validate.whole("degree", self.degree, at_least=0, at_most=self._most)
-            object.__setattr__(self, "degree", degree)
+            self._set(degree=_validate.whole("degree", self.degree, at_least=0, at_most=self._most))
 
     def check_integers(self) -> None:
         """Raise `InvalidInput` also if a coefficient or weight is not finite, or nothing is left.
@@ -179,7 +175,7 @@ class Polynomial(Kernel):
     def coefficients(self) -> tuple[float, ...]:
         """c_0, ..., c_s of the polynomial p."""
 
-    @property
+    @cached_property
     def error(self) -> float:
         """Certified: |p(z) - exp(z)| ≤ error·min(exp(z), p(z)) for all logits z allowed.
 
@@ -207,7 +203,7 @@ class Polynomial(Kernel):
         """A certified relative error."""
         return "certified relative error of every weight exp(scale * <q, k>)"
 
-    @property
+    @cached_property
     def features(self) -> int:
         """The number of features, r = C(d + s, s); known before any is computed."""
         return math.comb(self.dim + self._degree, self._degree)
@@ -220,8 +216,8 @@ class Polynomial(Kernel):
     def length_error(self, directions: float) -> float:
         """Return by how much the polynomial, in place of exp, changes the length of answers."""
         t = self.largest_logit
-        polynomial = sphere.polynomial_length(self.coefficients, t, directions)
-        return abs(polynomial - sphere.answer_length(t, directions))
+        polynomial = polynomial_length(self.coefficients, t, directions)
+        return abs(polynomial - answer_length(t, directions))
 
     @classmethod
     def named(cls, wanted: Wanted) -> Self:
@@ -237,7 +233,7 @@ class Polynomial(Kernel):
     def _monomials(self) -> Monomials:
         return Monomials(dim=self.dim, degree=self._degree)
 
-    @property
+    @cached_property
     def bound(self) -> float:
         """√Σ|c_j|·t^j, the norm of the features at the edge of the ball."""
         return math.sqrt(_horner(self._sizes, self.largest_logit)) * _ROUNDING
@@ -256,11 +252,6 @@ class Polynomial(Kernel):
         return (FEATURE_RADIUS - math.sqrt(self.features) / 2) * SHRINK / self.bound
 
     @property
-    def entry_bound(self) -> int:
-        """No coordinate exceeds the norm."""
-        return FEATURE_RADIUS
-
-    @property
     def least_inner(self) -> int:
         """Almost zero where all coefficients are positive: the kernel of two keys is positive too.
 
@@ -275,7 +266,8 @@ class Polynomial(Kernel):
         """Return memory in which the values of one monomial lie side by side."""
         return memory.reshape(self.features, rows).T
 
-    def _fill(self, integers: Integers, out: Floats) -> None:
+    def fill(self, integers: Integers, out: Floats) -> None:
+        """Write the integer features of rounded keys."""
         # An exact division by a power of two, so that no power of a coordinate overflows.
         columns = np.ascontiguousarray(integers.T).astype(np.float64) * 2.0**-KEY_RESOLUTION
         block = np.ones((1, len(integers)))
@@ -375,3 +367,14 @@ def _horner(terms: list[Any], at: Array) -> Array:
     for term in reversed(terms[:-1]):
         total = total * at + term
     return total
+
+
+def polynomial_length(coefficients: tuple[float, ...], logit: float, dim: float) -> float:
+    """Return `answer_length` with a polynomial in place of exp."""
+    if dim <= 1:
+        cosines, shares = np.array([-1.0, 1.0]), np.ones(2)
+    else:
+        angles = (np.arange(4000) + 0.5) * (math.pi / 4000)
+        cosines, shares = np.cos(angles), np.sin(angles) ** (dim - 2)
+    weights = shares * np.polynomial.polynomial.polyval(logit * cosines, np.array(coefficients))
+    return float(np.sum(weights * cosines) / np.sum(weights))

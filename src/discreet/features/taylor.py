@@ -8,6 +8,7 @@ import itertools
 import math
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 import array_api_compat
@@ -85,7 +86,7 @@ class Taylor(Polynomial):
         """Not if the error was certified for coordinates that are at least zero."""
         return not self.nonnegative
 
-    @property
+    @cached_property
     def coefficients(self) -> tuple[float, ...]:
         """1/j! for each degree j."""
         return tuple(1 / math.factorial(j) for j in range(self._degree + 1))

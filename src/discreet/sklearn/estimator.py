@@ -23,7 +23,7 @@ from discreet._typing import Array, Floats
 from discreet._warn import warn
 from discreet.accounting import Receipt
 from discreet.errors import CorruptRelease, InvalidInput, NotPrivateWarning, PrivacyLeakWarning
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
@@ -97,7 +97,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     bounds: Array
     rows_hint: int | None
     reader: str
-    features: str | QueryMap
+    features: str | SymmetricMap
     neighbours: str
     public_rows: Array
     group_rows: float

@@ -16,11 +16,11 @@ import numpy as np
 
 from discreet import _validate
 from discreet._typing import Array, Floats
-from discreet.features.base import QueryMap
-from discreet.features.concatenation import LinesAndWaves
-from discreet.features.fourier import Waves
-from discreet.features.landmarks import NearLandmarks
-from discreet.features.linear import Rays
+from discreet.features.base import SymmetricMap
+from discreet.features.concatenation import LinearAndFourier
+from discreet.features.fourier import UnitFourier
+from discreet.features.landmarks import UnitLandmarks
+from discreet.features.linear import UnitLinear
 from discreet.ledger import Account
 from discreet.noise import Entropy
 from discreet.privacy import Privacy
@@ -104,7 +104,7 @@ class Terms:
     width: int
     targets: Labels | Targets
     public_rows: Array = field(repr=False)
-    features: str | QueryMap
+    features: str | SymmetricMap
     rows_hint: int | None
     leaks: tuple[str, ...] = ()
     account: Account | None = None
@@ -140,16 +140,16 @@ class Terms:
         """n/σ; 0 if no number of rows is known."""
         return 0.0 if self.rows_hint is None else self.rows_hint / self.noise
 
-    def waves(self, count: int, scale: float) -> Waves:
+    def waves(self, count: int, scale: float) -> UnitFourier:
         """Return random Fourier features of keys, whose scale is that of keys of length one."""
         norm = self.columns.norm
-        return Waves(
+        return UnitFourier(
             self.width, frequencies=count, scale=scale / norm**2, key_norm=norm, query_norm=norm
         )
 
-    def rays(self, stretch: float) -> Rays:
+    def rays(self, stretch: float) -> UnitLinear:
         """Return unit-norm linear features of keys."""
-        return Rays(self.width, key_norm=self.columns.norm, stretch=stretch)
+        return UnitLinear(self.width, key_norm=self.columns.norm, stretch=stretch)
 
     def released(
         self,
@@ -209,7 +209,7 @@ class Reader(abc.ABC):
         return replace(terms, features=self._features(terms))
 
     @abc.abstractmethod
-    def _features(self, terms: Terms) -> str | QueryMap: ...
+    def _features(self, terms: Terms) -> str | SymmetricMap: ...
 
     @abc.abstractmethod
     def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Readable:
@@ -258,7 +258,7 @@ class Attention(NumberReader):
         del terms
         return True
 
-    def _features(self, terms: Terms) -> QueryMap:
+    def _features(self, terms: Terms) -> SymmetricMap:
         scale = _ATTENTION_SCALE
         if terms.embedded:
             scale = _SHARPEST * min(1.0, math.sqrt(_DIRECTIONS / terms.width))
@@ -325,21 +325,21 @@ class LeastSquares(NumberReader):
         """Whether features are waves, whose number depends on that of rows."""
         return terms.pictures and is_auto(terms.features)
 
-    def _features(self, terms: Terms) -> str | QueryMap:
+    def _features(self, terms: Terms) -> str | SymmetricMap:
         if terms.has_landmarks:
-            return NearLandmarks.kind
+            return UnitLandmarks.kind
         if terms.pictures:
             return terms.waves(waves_for(terms.rows_hint, terms.noise), _LEAST_SQUARES_SCALE)
         if terms.embedded and terms.width < WIDE:
-            return Waves.kind
+            return UnitFourier.kind
         lines = terms.rays(STRETCH if terms.classifies else _STRETCH_OF_NUMBERS)
         bent = terms.width <= _FEW_COLUMNS and terms.rows_per_noise >= _ENOUGH_TO_BEND
         if terms.embedded or not bent:
             return lines
         if terms.classifies:  # planes between them are bent less
-            return LinesAndWaves(lines, terms.waves(BENDING_WAVES, _LEAST_SQUARES_SCALE))
+            return LinearAndFourier(lines, terms.waves(BENDING_WAVES, _LEAST_SQUARES_SCALE))
         waves = terms.waves(BENDING_WAVES, _BENDING_SCALE)
-        return LinesAndWaves(lines, waves, portion=_BENDING_PORTION)
+        return LinearAndFourier(lines, waves, portion=_BENDING_PORTION)
 
     def ridge(self, terms: Terms) -> float:
         """Return λ: how much coefficients are shrunk."""
@@ -380,10 +380,10 @@ class Softmax(Reader):
 
     name: ClassVar[str] = "rounds"
 
-    def _features(self, terms: Terms) -> str | QueryMap:
+    def _features(self, terms: Terms) -> str | SymmetricMap:
         """Return features for planes between classes, and for curves in pictures."""
         if terms.has_landmarks:
-            return NearLandmarks.kind
+            return UnitLandmarks.kind
         if terms.pictures:
             return terms.waves(waves_count(terms.rows_hint, terms.noise), _SOFTMAX_SCALE)
         if terms.embedded:
@@ -391,7 +391,7 @@ class Softmax(Reader):
         planes = terms.rays(STRETCH)
         if terms.rows_per_noise < _ENOUGH_FOR_CURVES:
             return planes
-        return LinesAndWaves(planes, terms.waves(_CURVES, _SOFTMAX_SCALE), portion=0.5)
+        return LinearAndFourier(planes, terms.waves(_CURVES, _SOFTMAX_SCALE), portion=0.5)
 
     def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Readable:
         """Return a classifier of the rows."""

@@ -6,7 +6,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from discreet._typing import Array, Floats
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.ledger import Account, Ledger
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
@@ -65,7 +65,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         bounds: Array = None,
         rows_hint: int | None = None,
         reader: str = readers.AUTO,
-        features: str | QueryMap = readers.AUTO,
+        features: str | SymmetricMap = readers.AUTO,
         neighbours: str = Neighbours.ADD_REMOVE.value,
         public_rows: Array = None,
         group_rows: float = 1.0,

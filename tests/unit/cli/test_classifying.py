@@ -18,7 +18,7 @@ from watching import eventually, has_open
 import discreet
 from discreet.cli import app, classifying
 from discreet.errors import InvalidInput
-from discreet.features.landmarks import NearLandmarks
+from discreet.features.landmarks import UnitLandmarks
 from discreet.readers.softmax import mechanism as training
 from discreet.readers.softmax.planning import plan
 from discreet.sums import progress
@@ -130,7 +130,7 @@ def test_options_reach_the_library(folder):
     )
     model = discreet.load("model.safetensors")
     assert facts == {"output": "model.safetensors", **model.card.to_dict()}
-    assert isinstance(model.features, NearLandmarks)
+    assert isinstance(model.features, UnitLandmarks)
     assert (facts["key_norm"], facts["rows_hint"], facts["neighbours"]) == (2.0, 700, "replace")
     again = (*FIT, *TEXTS, "--force", "--features", "linear")
     limited = run(*again, "--memory-limit", "-1")

@@ -72,7 +72,7 @@ def test_options_of_classifiers_are_the_library_s_own(name):
     options = {each.name: each for each in COMMANDS[name].params}
     context = typer.Context(COMMANDS[name])
     offered = [each.value for each in options["features"].shell_complete(context, "")]
-    assert offered == [registry.AUTO, *(kind.kind for kind in registry.KINDS)]
+    assert offered == [registry.AUTO, *(kind.kind for kind in registry.FEATURES.kinds)]
     assert all(kind in options["features"].help for kind in offered)
     for field in dataclasses.fields(SoftmaxOptions):
         if field.default is not dataclasses.MISSING and field.name in options:

@@ -8,9 +8,9 @@ from discreet import InvalidInput
 pytest.importorskip("sklearn")
 
 from discreet import build
-from discreet.features.concatenation import LinesAndWaves
-from discreet.features.fourier import Waves
-from discreet.features.linear import Linear, Rays
+from discreet.features.concatenation import LinearAndFourier
+from discreet.features.fourier import UnitFourier
+from discreet.features.linear import Linear, UnitLinear
 from discreet.privacy import Neighbours, Privacy
 from discreet.sklearn import readers
 from discreet.sklearn.columns import Columns, Embeddings
@@ -91,14 +91,14 @@ def test_a_number_of_rows_is_asked_for_only_where_it_is_used(change, needed):
 @pytest.mark.parametrize(
     ("rows", "change", "kind"),
     [
-        (50_000, {}, Waves),
-        (50_000, {"classes": None}, Rays),
-        (50_000, {"columns": QUANTITIES}, LinesAndWaves),
-        (None, {"columns": QUANTITIES}, Rays),
-        (3_000, {"columns": QUANTITIES}, Rays),
-        (3_000, {"columns": QUANTITIES, "classes": None}, Rays),
-        (50_000, {"columns": EMBEDDINGS}, Rays),
-        (50_000, {"columns": EMBEDDINGS, "classes": None}, Rays),
+        (50_000, {}, UnitFourier),
+        (50_000, {"classes": None}, UnitLinear),
+        (50_000, {"columns": QUANTITIES}, LinearAndFourier),
+        (None, {"columns": QUANTITIES}, UnitLinear),
+        (3_000, {"columns": QUANTITIES}, UnitLinear),
+        (3_000, {"columns": QUANTITIES, "classes": None}, UnitLinear),
+        (50_000, {"columns": EMBEDDINGS}, UnitLinear),
+        (50_000, {"columns": EMBEDDINGS, "classes": None}, UnitLinear),
     ],
 )
 def test_features_of_least_squares_follow_the_columns(rows, change, kind):
@@ -113,11 +113,11 @@ def test_features_of_least_squares_follow_the_columns(rows, change, kind):
 @pytest.mark.parametrize(
     ("rows", "change", "kind"),
     [
-        (50_000, {}, Waves),
-        (None, {}, Waves),
-        (50_000, {"columns": QUANTITIES}, LinesAndWaves),
-        (1_000, {"columns": QUANTITIES}, Rays),
-        (None, {"columns": QUANTITIES}, Rays),
+        (50_000, {}, UnitFourier),
+        (None, {}, UnitFourier),
+        (50_000, {"columns": QUANTITIES}, LinearAndFourier),
+        (1_000, {"columns": QUANTITIES}, UnitLinear),
+        (None, {"columns": QUANTITIES}, UnitLinear),
     ],
 )
 def test_features_of_rounds_follow_the_columns(rows, change, kind):
@@ -138,7 +138,7 @@ def test_features_that_public_rows_make():
         assert features(5_000, columns=columns, public_rows=PUBLIC) == "near_landmarks"
     # Quantities stay what they are: to least squares public rows tell their second moments.
     solved = {"reader": "least_squares"}
-    assert type(features(3_000, columns=QUANTITIES, public_rows=PUBLIC, **solved)) is Rays
+    assert type(features(3_000, columns=QUANTITIES, public_rows=PUBLIC, **solved)) is UnitLinear
     assert features(5_000, columns=EMBEDDINGS, width=8, **solved) == "waves"
 
 

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from data import unit_rows
-from kernel_contract import landmarks
+from map_contract import landmarks
 from safetensors import numpy as safetensors
 from safetensors import safe_open
 

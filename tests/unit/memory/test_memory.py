@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from data import unit_rows
-from kernel_contract import landmarks
+from map_contract import landmarks
 
 import discreet
 from discreet import InvalidInput

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import InvalidInput
-from discreet.features.sphere import answer_length, log_mean_weight
+from discreet.features.kernel import answer_length, log_mean_weight
 from discreet.kernels import Fourier
 from discreet.readers.attention import comparison as oracle
 from discreet.readers.attention.error_model import ErrorModel, Goal, Sample

@@ -5,10 +5,10 @@ import pytest
 import torch
 from affine import Affine
 from data import unit_rows
-from kernel_contract import landmarks
+from map_contract import landmarks
 
 import discreet
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.fourier import Fourier
 from discreet.features.minimax import Minimax
 from discreet.features.taylor import Taylor

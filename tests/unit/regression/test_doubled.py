@@ -7,7 +7,7 @@ import pytest
 from data import unit_rows
 
 import discreet
-from discreet.features.fourier import Waves
+from discreet.features.fourier import UnitFourier
 from discreet.features.linear import Linear
 from discreet.readers.least_squares.solution import Doubled
 from discreet.testing import Seeded
@@ -39,7 +39,7 @@ def test_of_many_rows_it_is_what_calculus_says():
 
 def test_noise_that_is_clipped_is_a_bias():
     """In directions without rows noise acts like more λ: with more of it solutions are shorter."""
-    waves = Waves(DIM, frequencies=64, scale=2.5, key_norm=1.0, query_norm=1.0)
+    waves = UnitFourier(DIM, frequencies=64, scale=2.5, key_norm=1.0, query_norm=1.0)
     made = fitted(5_000, features=waves)
     doubled = Doubled.of(made.released, made.solution)
     [weights], [bias] = made.solution.weights, doubled.bias

@@ -11,7 +11,7 @@ from maps import public_rows
 
 import discreet
 from discreet import BudgetExceeded, CorruptRelease, InvalidInput, NotPrivateWarning
-from discreet.features.fourier import Waves
+from discreet.features.fourier import UnitFourier
 from discreet.features.linear import Linear
 from discreet.privacy import NOT_PRIVATE
 from discreet.readers.least_squares.answers import LeastSquares
@@ -377,7 +377,7 @@ def test_bad_queries_are_refused():
 
 
 def test_ready_made_features_are_taken_as_they_are():
-    features = Waves(DIM, frequencies=30, scale=1.0, key_norm=1.0, query_norm=1.0)
+    features = UnitFourier(DIM, frequencies=30, scale=1.0, key_norm=1.0, query_norm=1.0)
     assert fit(features=features).features is features
 
 

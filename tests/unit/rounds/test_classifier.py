@@ -11,7 +11,7 @@ from maps import public_rows
 import discreet
 from discreet import CorruptRelease, InvalidInput, NotPrivateWarning, PrivacyLeakWarning
 from discreet.accounting import gaussian_sigma
-from discreet.features.linear import Linear, Rays
+from discreet.features.linear import Linear, UnitLinear
 from discreet.privacy import NOT_PRIVATE
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.options import SoftmaxOptions
@@ -45,7 +45,7 @@ def made():
         {"features": "lines_and_waves"},
         {"features": "auto", "rows_hint": 3_000},
         {"features": "auto", "rows_hint": 3_000, "public_rows": public_rows(DIM)},
-        {"features": Rays(DIM, stretch=2.0), "neighbours": "replace"},
+        {"features": UnitLinear(DIM, stretch=2.0), "neighbours": "replace"},
     ],
 )
 def test_easy_classes_are_told_apart(options, entropy):

@@ -13,8 +13,8 @@ from maps import KINDS, maps
 from rounds import judged_table, rounds_of
 
 import discreet
-from discreet.features.fourier import Waves
-from discreet.features.linear import Rays
+from discreet.features.fourier import UnitFourier
+from discreet.features.linear import UnitLinear
 from discreet.readers.softmax.calibration import Calibration, factor, split
 from discreet.readers.softmax.passes import CachedFeatures
 from discreet.sums.source import Table
@@ -89,7 +89,7 @@ sizes = []
 
 
 def test_few_features_are_in_memory_at_a_time_however_many_rows_are_asked_for():
-    kernel = Waves(3, frequencies=512, scale=1.0, key_norm=1.0, query_norm=1.0)
+    kernel = UnitFourier(3, frequencies=512, scale=1.0, key_norm=1.0, query_norm=1.0)
     rows = 3 * 2**21 // kernel.features + 7
     table = Watched(np.resize(KEYS, (rows, 3)), np.zeros((rows, 1)))
     weights = np.random.default_rng(0).normal(size=(kernel.features, 2))
@@ -105,7 +105,7 @@ def test_few_features_are_in_memory_at_a_time_however_many_rows_are_asked_for():
 @pytest.mark.parametrize("classes", [2, 3, 1_000])
 @pytest.mark.parametrize("resolution", [8, 15, 22])
 def test_its_layout_has_values_of_length_three_and_next_to_no_weight(classes, resolution):
-    layout = Calibration.of(rounds_of(Rays(1), classes, resolution=resolution))
+    layout = Calibration.of(rounds_of(UnitLinear(1), classes, resolution=resolution))
     assert (layout.value_dim, layout.value_norm) == (8 + classes, 3.0)
     assert layout.real_tau <= max(3.1e-3, layout.lattice.step)
     longest = np.concatenate([-np.ones(8), np.eye(classes)[0]])

@@ -6,9 +6,9 @@ from data import unit_rows
 from rounds import calibration, first_round, later_round, resolved
 
 from discreet import InvalidInput
-from discreet.features.fourier import Waves
-from discreet.features.landmarks import NearLandmarks
-from discreet.features.linear import Rays
+from discreet.features.fourier import UnitFourier
+from discreet.features.landmarks import UnitLandmarks
+from discreet.features.linear import UnitLinear
 from discreet.readers.softmax.layout import Weights
 from discreet.readers.softmax.mechanism import noise_of_round
 from discreet.readers.softmax.options import SoftmaxOptions
@@ -28,17 +28,17 @@ def features(dim=4, **options):
 
 
 def test_features_follow_from_public_numbers():
-    assert features(key_norm=2.0) == Waves(
+    assert features(key_norm=2.0) == UnitFourier(
         4, frequencies=512, scale=3 / 4, key_norm=2.0, query_norm=2.0
     )
     few, many = (features(rows_hint=rows).frequencies for rows in (1_000, 10**6))
     assert few < many
     wide = features(384, key_norm=2.0)
-    assert wide == Rays(384, key_norm=2.0, stretch=8.0)
-    assert features(384, rows_hint=10**6) == Rays(384, stretch=8.0)
+    assert wide == UnitLinear(384, key_norm=2.0, stretch=8.0)
+    assert features(384, rows_hint=10**6) == UnitLinear(384, stretch=8.0)
     for dim in (4, 384):
         public = unit_rows(300, dim, seed=9)
-        assert isinstance(features(dim, public_rows=public), NearLandmarks)
+        assert isinstance(features(dim, public_rows=public), UnitLandmarks)
     for kind in ("linear", "rays", "waves", "lines_and_waves"):
         assert features(features=kind, rows_hint=1_000).kind == kind
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet import _validate
 from discreet._typing import Floats
-from discreet.features.sphere import answer_length, log_mean_weight
+from discreet.features.kernel import answer_length, log_mean_weight
 
 # Recommended temperatures have logits between these.
 _LEAST_LOGIT, _LARGEST_LOGIT = 0.1, 20.0

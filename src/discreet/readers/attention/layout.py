@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet._typing import Floats
 from discreet.errors import InvalidInput
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.fourier import doublings, random_error
 from discreet.features.kernel import Kernel, Wanted
 from discreet.features.landmarks import Landmarks
@@ -37,14 +37,14 @@ class Layout(ValueLayout):
     kernel: Kernel
 
     def __post_init__(self) -> None:
-        registry.check_registered(self.kernel)
+        registry.KERNELS.check_registered(self.kernel)
         super().__post_init__()
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Layout":
         """Return the layout with these `parameters`, and these arrays of its kernel."""
         return cls(
-            kernel=registry.restore(parameters["kernel"], arrays),
+            kernel=registry.KERNELS.restore(parameters["kernel"], arrays),
             heads=tuple(parameters["heads"]),
             **{name: parameters[name] for name in ("value_dim", "value_norm", "tau", "resolution")},
         )

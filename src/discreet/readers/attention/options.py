@@ -7,7 +7,7 @@ from typing import Any, Required, TypedDict
 from discreet import _validate
 from discreet._typing import Array
 from discreet.errors import InvalidInput
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.base import NORMS
 from discreet.features.kernel import Kernel
 from discreet.readers.attention.error_model import Goal
@@ -98,9 +98,9 @@ class Options(SharedOptions):
             checked["kernel"] = tuple(self.kernel)
         for kernel in checked.get("kernel", (self.kernel,)):
             if not isinstance(kernel, str):
-                registry.check_registered(kernel)
+                registry.KERNELS.check_registered(kernel)
             elif kernel != registry.AUTO:
-                registry.kind_named(kernel)
+                registry.KERNELS.kind_named(kernel)
         self._keep(checked)
 
     def kernel_of(self, layer: int, layers: int) -> str | Kernel:

@@ -6,7 +6,7 @@ from typing import Unpack
 
 from discreet import _validate
 from discreet._card import titled
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.kernel import Kernel
 from discreet.privacy import rounded_up
 from discreet.readers.attention.error_model import Goal, Sample

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.readers.least_squares.card import card_of
 from discreet.readers.least_squares.layout import Moments
 from discreet.readers.least_squares.solution import Doubled, Solution
@@ -32,7 +32,7 @@ class LeastSquares(Release[Moments]):
     describe = staticmethod(card_of)
 
     @property
-    def features(self) -> QueryMap:
+    def features(self) -> SymmetricMap:
         """The feature map, with its bounds."""
         return self._released.layout.kernel
 

@@ -11,11 +11,11 @@ from discreet import _validate
 from discreet._typing import Floats
 from discreet.errors import InvalidInput
 from discreet.features import registry
-from discreet.features.base import QueryMap
-from discreet.features.concatenation import LinesAndWaves
-from discreet.features.fourier import Waves
-from discreet.features.landmarks import NearLandmarks
-from discreet.features.linear import Linear, Rays
+from discreet.features.base import SymmetricMap
+from discreet.features.concatenation import LinearAndFourier
+from discreet.features.fourier import UnitFourier
+from discreet.features.landmarks import UnitLandmarks
+from discreet.features.linear import Linear, UnitLinear
 from discreet.features.public_rows import PublicRows
 from discreet.sums.layout import ValueLayout
 from discreet.sums.moments import SecondMoments
@@ -56,7 +56,7 @@ class Request:
         public_rows: rows like the keys, if there are any.
     """
 
-    features: str | QueryMap
+    features: str | SymmetricMap
     dim: int
     key_norm: float
     rows: int | None
@@ -74,7 +74,7 @@ class Choice:
         moment: the mean of [φ; 1] ⊗ [φ; 1] over public rows, if there are any.
     """
 
-    features: QueryMap
+    features: SymmetricMap
     share: float
     moment: Floats | None
 
@@ -90,7 +90,7 @@ def choose(request: Request, share: float | None) -> Choice:
     )
 
 
-def choose_features(request: Request) -> QueryMap:
+def choose_features(request: Request) -> SymmetricMap:
     """Return the features that were asked for, or those that public numbers recommend."""
     features = request.features
     if isinstance(features, str):
@@ -101,23 +101,22 @@ def choose_features(request: Request) -> QueryMap:
     return features
 
 
-def _made(name: str, request: Request) -> QueryMap:
+def _made(name: str, request: Request) -> SymmetricMap:
     """Return the map of that name."""
-    if name == registry.AUTO:
-        name = _kind(request)
+    kind = registry.FEATURES.kind_named(_kind(request) if name == registry.AUTO else name)
     dim, norm = request.dim, request.key_norm
-    if name == Linear.kind:
+    if kind is Linear:
         return Linear(dim, key_norm=norm)
-    if name == Rays.kind:
-        return Rays(dim, key_norm=norm)
-    if name == LinesAndWaves.kind:
+    if kind is UnitLinear:
+        return UnitLinear(dim, key_norm=norm)
+    if kind is LinearAndFourier:
         waves = _waves(request, BENDING_WAVES, _BENDING_SCALE)
-        return LinesAndWaves(Linear(dim, key_norm=norm), waves)
-    if name == Waves.kind:
+        return LinearAndFourier(Linear(dim, key_norm=norm), waves)
+    if kind is UnitFourier:
         return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
     if request.public_rows is None:
         return _validate.reject("features", name, "given with public_rows to make it of")
-    return NearLandmarks(request.public_rows, scale=_LANDMARKS_SCALE / norm**2, key_norm=norm)
+    return UnitLandmarks(request.public_rows, scale=_LANDMARKS_SCALE / norm**2, key_norm=norm)
 
 
 def _kind(request: Request) -> str:
@@ -128,8 +127,8 @@ def _kind(request: Request) -> str:
             "or name the features."
         )
     if request.public_rows is not None:
-        return NearLandmarks.kind
-    return Linear.kind if request.dim >= WIDE else Waves.kind
+        return UnitLandmarks.kind
+    return Linear.kind if request.dim >= WIDE else UnitFourier.kind
 
 
 def waves_for(rows: int | None, multiplier: float) -> int:
@@ -140,14 +139,14 @@ def waves_for(rows: int | None, multiplier: float) -> int:
     return _SOME_WAVES if seen < _MANY_ROWS else _MANY_WAVES
 
 
-def _waves(request: Request, count: int, scale: float) -> Waves:
+def _waves(request: Request, count: int, scale: float) -> UnitFourier:
     norm = request.key_norm
-    return Waves(
+    return UnitFourier(
         request.dim, frequencies=count, scale=scale / norm**2, key_norm=norm, query_norm=norm
     )
 
 
-def public_moment(features: QueryMap, public_rows: PublicRows) -> Floats:
+def public_moment(features: SymmetricMap, public_rows: PublicRows) -> Floats:
     """Return the mean of [φ; 1] ⊗ [φ; 1] over public rows, shape (r + 1, r + 1)."""
     mapped = features.key_features(public_rows.mixed[:_ENOUGH]).features / features.unit
     counted = np.concatenate([mapped, np.ones((len(mapped), 1))], axis=1)
@@ -175,13 +174,13 @@ class Moments(SecondMoments, ValueLayout):
 
     noun: ClassVar[tuple[str, str]] = ("regression", "regressions")
 
-    kernel: QueryMap
+    kernel: SymmetricMap
     ridge: float
     centred: bool
     moment: Floats | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        registry.check_registered(self.kernel)
+        registry.FEATURES.check_registered(self.kernel)
         ridge = _validate.real("ridge", self.ridge, at_least=1e-3, at_most=1e3)
         object.__setattr__(self, "ridge", ridge)
         if not isinstance(self.centred, bool):
@@ -227,7 +226,7 @@ class Moments(SecondMoments, ValueLayout):
         """Return the layout with these `parameters`, and these arrays of its map."""
         names = ("value_dim", "value_norm", "tau", "resolution", "share", "ridge", "centred")
         return cls(
-            kernel=registry.restore(parameters["kernel"], arrays),
+            kernel=registry.FEATURES.restore(parameters["kernel"], arrays),
             heads=tuple(parameters["heads"]),
             **{name: parameters[name] for name in names},
             coarseness=parameters.get("coarseness", 0),

@@ -6,7 +6,7 @@ from typing import Required, TypedDict
 from discreet import _validate
 from discreet._typing import Array
 from discreet.features import registry
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.sums.moments import check_share
 from discreet.sums.options import SharedOptions
 
@@ -19,7 +19,7 @@ class RegressionOptions(TypedDict, total=False):
     neighbours: str
     key_norm: float
     value_norm: float
-    features: str | QueryMap
+    features: str | SymmetricMap
     rows_hint: int | None
     public_rows: Array
     share: float | None
@@ -62,7 +62,7 @@ class LeastSquaresOptions(SharedOptions):
             `discreet.sklearn` gives them.
     """
 
-    features: str | QueryMap = registry.AUTO
+    features: str | SymmetricMap = registry.AUTO
     share: float | None = None
     ridge: float = 0.5
     centred: bool = True
@@ -75,9 +75,9 @@ class LeastSquaresOptions(SharedOptions):
         if isinstance(self.public_rows, tuple):
             _validate.reject("public_rows", "...", "one array: a regression has one layer")
         if not isinstance(self.features, str):
-            registry.check_registered(self.features)
+            registry.FEATURES.check_registered(self.features)
         elif self.features != registry.AUTO:
-            registry.kind_named(self.features)
+            registry.FEATURES.kind_named(self.features)
         if not isinstance(self.centred, bool):
             _validate.reject("centred", "...", "True or False")
         if self.share is not None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.readers.softmax.calibration import totals_stderr
 from discreet.readers.softmax.card import card_of
 from discreet.readers.softmax.layout import STATE_BITS, Rounds
@@ -32,7 +32,7 @@ class SoftmaxRegression(Release[Rounds]):
     describe = staticmethod(card_of)
 
     @property
-    def features(self) -> QueryMap:
+    def features(self) -> SymmetricMap:
         """The feature map, with its bounds."""
         return self._released.layout.kernel
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet._typing import Array, Floats
-from discreet.features.linear import Rays
+from discreet.features.linear import UnitLinear
 from discreet.noise import RoundedGaussian
 from discreet.readers.softmax.layout import Round, Rounds, probabilities
 from discreet.sums.layout import ValueLayout
@@ -45,7 +45,7 @@ class Calibration(ValueLayout):
         # Each of the differences is within ±1, and a row has one label.
         norm = math.sqrt(len(_FACTORS) + 1)
         return cls(
-            kernel=Rays(1),
+            kernel=UnitLinear(1),
             heads=(),
             value_dim=len(_FACTORS) + rounds.columns,
             value_norm=norm,

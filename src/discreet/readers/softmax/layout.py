@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._typing import Floats, Integers
 from discreet.features import registry
-from discreet.features.base import FEATURE_RADIUS, QueryMap
+from discreet.features.base import FEATURE_RADIUS, SymmetricMap
 from discreet.noise import Lattice
 from discreet.noise.lattice import clip_integer_rows
 from discreet.readers.softmax.labels import check_classes
@@ -133,7 +133,7 @@ class Round(SecondMoments):
         weights: W; None where all of it is zero.
     """
 
-    kernel: QueryMap
+    kernel: SymmetricMap
     heads: tuple[int, ...] = ()
     class_count: int
     clip: float
@@ -142,7 +142,7 @@ class Round(SecondMoments):
     weights: Weights | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        registry.check_registered(self.kernel)
+        registry.FEATURES.check_registered(self.kernel)
         super().__post_init__()
         checked: dict[str, Any] = {
             "class_count": _validate.whole(
@@ -294,7 +294,7 @@ class Rounds(Round):
         """Return the layout with these `parameters`, and these arrays of its map."""
         _validate.instance("classes", parameters["classes"], list)
         return cls(
-            kernel=registry.restore(parameters["kernel"], arrays),
+            kernel=registry.FEATURES.restore(parameters["kernel"], arrays),
             heads=tuple(parameters["heads"]),
             classes=tuple(parameters["classes"]),
             **{name: parameters[name] for name in _NAMES},

@@ -13,10 +13,10 @@ import numpy as np
 from discreet import _validate
 from discreet._typing import Array, Floats, Integers
 from discreet.features import registry
-from discreet.features.base import QueryMap
-from discreet.features.fourier import Waves
-from discreet.features.landmarks import NearLandmarks
-from discreet.features.linear import Rays
+from discreet.features.base import SymmetricMap
+from discreet.features.fourier import UnitFourier
+from discreet.features.landmarks import UnitLandmarks
+from discreet.features.linear import UnitLinear
 from discreet.noise import RoundedGaussian
 from discreet.readers.least_squares.layout import WIDE, Request, choose_features, waves_for
 from discreet.readers.softmax.answers import SoftmaxRegression
@@ -138,7 +138,7 @@ class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
 SOFTMAX = SoftmaxMechanism()
 
 
-def choose(request: Request) -> QueryMap:
+def choose(request: Request) -> SymmetricMap:
     """Return the features that were asked for, or those that public numbers recommend.
 
     Planes between wide keys, which were made to be told apart by planes; curves between others.
@@ -146,11 +146,11 @@ def choose(request: Request) -> QueryMap:
     if request.features != registry.AUTO:
         return choose_features(request)
     if request.public_rows is not None:
-        return choose_features(replace(request, features=NearLandmarks.kind))
+        return choose_features(replace(request, features=UnitLandmarks.kind))
     if request.dim >= WIDE:
-        return Rays(request.dim, key_norm=request.key_norm, stretch=STRETCH)
+        return UnitLinear(request.dim, key_norm=request.key_norm, stretch=STRETCH)
     norm = request.key_norm
-    return Waves(
+    return UnitFourier(
         request.dim,
         frequencies=waves_count(request.rows, request.multiplier),
         scale=_SCALE / norm**2,

@@ -6,7 +6,7 @@ from typing import Any, Required, TypedDict
 from discreet import _validate
 from discreet._typing import Array
 from discreet.features import registry
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.readers.softmax.labels import Labels, check_classes
 from discreet.sums.options import ReleaseOptions
 
@@ -21,7 +21,7 @@ class PlanOptions(TypedDict, total=False):
     delta: Required[float]
     neighbours: str
     key_norm: float
-    features: str | QueryMap
+    features: str | SymmetricMap
     public_rows: Array
     group_rows: float
     memory_limit: float
@@ -60,7 +60,7 @@ class SoftmaxOptions(ReleaseOptions):
     """
 
     classes: Any = field(repr=False)
-    features: str | QueryMap = registry.AUTO
+    features: str | SymmetricMap = registry.AUTO
     memory_limit: float = MEMORY_LIMIT
 
     def __post_init__(self) -> None:
@@ -70,9 +70,9 @@ class SoftmaxOptions(ReleaseOptions):
         if isinstance(self.public_rows, tuple):
             _validate.reject("public_rows", "...", "one array: a classifier has one layer")
         if not isinstance(self.features, str):
-            registry.check_registered(self.features)
+            registry.FEATURES.check_registered(self.features)
         elif self.features != registry.AUTO:
-            registry.kind_named(self.features)
+            registry.FEATURES.kind_named(self.features)
         limit = _validate.real("memory_limit", self.memory_limit, at_least=0)
         # Read once: in order, and as a file gives them back.
         classes = tuple(Labels.of(self.classes, distinct=True).classes.tolist())

@@ -8,7 +8,7 @@ import numpy as np
 from discreet import _validate
 from discreet._card import titled
 from discreet._typing import Array
-from discreet.features.base import QueryMap
+from discreet.features.base import SymmetricMap
 from discreet.privacy import rounded_up
 from discreet.readers.softmax.layout import MOST_CLASSES, Rounds
 from discreet.readers.softmax.mechanism import SOFTMAX
@@ -50,7 +50,7 @@ class ClassifierPlan:
     epsilon: float
     delta: float
     class_count: int
-    features: QueryMap
+    features: SymmetricMap
     rounds: int
     noise_multiplier: float
     noise_rows: float

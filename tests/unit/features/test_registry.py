@@ -8,11 +8,13 @@ from data import unit_rows
 
 import discreet
 from discreet import CorruptRelease, InvalidInput
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.fourier import Fourier
+from discreet.features.kernel import Wanted
 from discreet.features.minimax import Minimax
 from discreet.features.taylor import Taylor
 from discreet.sums.source import Table
+from discreet.testing import Seeded
 
 BOUNDS = {"scale": 0.5, "key_norm": 2.0, "query_norm": 0.5}
 
@@ -50,22 +52,47 @@ def test_a_file_of_an_unknown_kind_is_refused():
         memory = discreet.build(
             rows, rows, epsilon=1, delta=1e-6, kernel=Affine(4, **BOUNDS), value_norm=2.0
         )
-        data = discreet.readers.attention.mechanism.to_bytes(memory.released)
-        discreet.readers.attention.mechanism.from_bytes(data)
+        data = discreet.readers.attention.card.to_bytes(memory.released)
+        discreet.readers.attention.card.from_bytes(data)
     with pytest.raises(CorruptRelease):
-        discreet.readers.attention.mechanism.from_bytes(data)
+        discreet.readers.attention.card.from_bytes(data)
 
 
 def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():
-    names = [kind.kind for kind in registry.KINDS]
+    names = [kind.kind for kind in registry.KERNELS.kinds]
     assert sorted(names) == sorted(set(names)) == ["fourier", "landmarks", "minimax", "taylor"]
     with pytest.raises(InvalidInput, match=r"auto.*minimax.*fourier.*taylor"):
-        registry.kind_named("rbf")
+        registry.KERNELS.kind_named("rbf")
+    names = [each for kind in registry.KINDS for each in (kind.kind, *kind.aliases)]
+    assert len(names) == len(set(names))
+    for other in (None, "", "rbf", "minimax"):  # and a kernel is no map for predictions
+        with pytest.raises(InvalidInput, match=r"features.*auto.*linear.*rays.*waves"):
+            registry.FEATURES.kind_named(other)
+
+
+OTHER_NAMES = {
+    "unit_linear": "rays",
+    "unit_fourier": "waves",
+    "linear_and_fourier": "lines_and_waves",
+    "unit_landmarks": "near_landmarks",
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), OTHER_NAMES.items())
+def test_plain_names_are_taken_and_files_keep_the_kind(name, kind):
+    """Files of earlier versions say `kind`, and those that are written now do, too."""
+    rows = unit_rows(60, 3)
+    options = {"epsilon": 1.0, "delta": 1e-6, "public_rows": rows, "entropy": Seeded(1)}
+    plain, known = (
+        discreet.least_squares(rows, rows, features=each, **options) for each in (name, kind)
+    )
+    assert plain.features.parameters()["kind"] == kind
+    assert plain.features.parameters() == known.features.parameters()
 
 
 def test_auto_asks_in_order():
     wanted = {"dim": 4, "eps_s": 0.05, "key_norm": 1.0, "query_norm": 1.0}
-    flat, sharp = (registry.Wanted(**wanted, scale=scale) for scale in (0.5, 50.0))
+    flat, sharp = (Wanted(**wanted, scale=scale) for scale in (0.5, 50.0))
     assert isinstance(registry.choose("auto", flat), Minimax)
     assert isinstance(registry.choose("auto", sharp), Fourier)
     assert isinstance(registry.choose("taylor", flat), Taylor)

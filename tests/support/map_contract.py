@@ -1,4 +1,7 @@
-"""One suite for every feature map: what the memory's proof relies on, and what answers rely on."""
+"""One suite for every map of rows: what proofs rely on, and what answers rely on.
+
+`RowContract` is about rows; `SymmetricContract` and `KernelContract` add what queries need.
+"""
 
 import math
 import pickle
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import discreet
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.base import FEATURE_RADIUS
 from discreet.features.landmarks import Landmarks
 
@@ -22,6 +25,13 @@ def sized_keys(kernel, count=200, seed=0):
     rng = np.random.default_rng(seed)
     lengths = kernel.key_norm * rng.choice([0, 1e-9, 0.5, 1, 1, 1.0000001, 7, 1e30], (count, 1))
     return unit_rows(count, kernel.dim, seed=seed) * lengths
+
+
+def squared_norms(kernel, features):
+    """The squared norm of each row of integer features, exactly."""
+    assert np.array_equal(features, np.rint(features))
+    assert np.abs(features).max() <= kernel.entry_bound <= FEATURE_RADIUS
+    return np.sum(features.astype(np.int64) ** 2, axis=1)
 
 
 def query_features(kernel, queries):
@@ -49,7 +59,7 @@ def wild_landmarks(dim, **bounds):
     arrays = kernel.arrays()
     noise = np.random.default_rng(0).integers(-(2**22), 2**22, arrays["matrix"].shape)
     arrays |= {"matrix": noise.astype(np.int32), "exponents": arrays["exponents"] * 0 + 12}
-    return registry.restore(kernel.parameters(), arrays)
+    return registry.KERNELS.restore(kernel.parameters(), arrays)
 
 
 def in_torch(arrays):
@@ -63,54 +73,97 @@ def key_features(kernel, keys):
     return mapped.features * weights / kernel.unit
 
 
-class KernelContract:
-    """The suite. A subclass has a fixture `kernel`, of scope class or wider."""
+class RowContract:
+    """Of every map. A subclass has a fixture `kernel`, of scope class or wider: the map."""
 
-    reached = 1e-11  # how far the longest query may be from the bound
-    rounding = 1e-14  # how far torch may be from numpy, where features cancel
-
-    def test_integer_features_are_integers_within_the_radius(self, kernel):
-        features = kernel.key_features(sized_keys(kernel)).features
-        exact = [[int(value) for value in row] for row in features]
-        assert all(int(value) == value for value in features.ravel())
-        norms = [sum(value**2 for value in row) for row in exact]
-        assert max(norms) <= FEATURE_RADIUS**2
-        assert max(norms) >= 0.98 * FEATURE_RADIUS**2 or kernel.features < 8
-        assert np.abs(features).max() <= kernel.entry_bound
+    facts = ("features", "unit", "entry_bound", "least_inner", "operations")
 
     @given(data=st.data())
-    def test_no_key_exceeds_the_radius(self, kernel, data):
-        keys = data.draw(
-            hnp.arrays(
-                np.float64,
-                (3, kernel.dim),
-                elements=st.floats(allow_nan=False, allow_infinity=False),
-            )
-        )
-        mapped = kernel.key_features(keys)
-        assert all(sum(int(v) ** 2 for v in row) <= FEATURE_RADIUS**2 for row in mapped.features)
+    def test_no_key_exceeds_the_bounds(self, kernel, data):
+        norm = kernel.key_norm
+        usual = st.floats(-1.5, 1.5).map(lambda number: number * norm)
+        wild = st.floats(allow_nan=False, allow_infinity=False) | usual
+        elements = data.draw(st.sampled_from([usual, wild]))
+        keys = data.draw(hnp.arrays(np.float64, (3, kernel.dim), elements=elements))
+        mapped = kernel.key_features(np.concatenate([keys, -keys]))
+        assert squared_norms(kernel, mapped.features).max() <= FEATURE_RADIUS**2
+        assert (mapped.features @ mapped.features.T).min() >= kernel.least_inner
         if mapped.weights is not None:
             assert np.all((mapped.weights >= 0) & (mapped.weights <= 1))
+
+    def test_many_keys_are_within_the_bounds(self, kernel):
+        keys = sized_keys(kernel)
+        features = kernel.key_features(np.concatenate([keys, -keys])).features
+        assert squared_norms(kernel, features).max() <= FEATURE_RADIUS**2
+        assert (features @ features.T).min() >= kernel.least_inner  # opposite keys have the least
 
     def test_a_row_has_the_same_features_alone_in_any_batch_and_at_any_position(self, kernel):
         keys = sized_keys(kernel, 300)
         together = kernel.key_features(keys)
         order = np.random.default_rng(1).permutation(300)
-        buffer = np.empty(400 * kernel.features)
-        shuffled = kernel.key_features(keys[order], out=buffer)
-        for row in range(0, 300, 7):
-            alone = kernel.key_features(keys[row : row + 1])
-            here = int(np.flatnonzero(order == row)[0])
-            assert np.array_equal(alone.features[0], together.features[row])
-            assert np.array_equal(alone.features[0], shuffled.features[here])
-            if alone.weights is not None:
-                assert alone.weights[0] == together.weights[row] == shuffled.weights[here]
-
-    def test_a_row_has_the_same_features_in_any_memory_order(self, kernel):
-        keys = sized_keys(kernel, 50)
-        plain = kernel.key_features(keys)
+        shuffled = kernel.key_features(keys[order], out=np.empty(400 * kernel.features))
+        alone = [kernel.key_features(keys[row : row + 1]) for row in range(0, 300, 7)]
+        assert np.array_equal(shuffled.features, together.features[order])
+        assert np.array_equal([each.features[0] for each in alone], together.features[::7])
+        if together.weights is not None:
+            assert np.array_equal(shuffled.weights, together.weights[order])
+            assert np.array_equal([each.weights[0] for each in alone], together.weights[::7])
         for other in (np.asfortranarray(keys), np.repeat(keys, 2, axis=0)[::2], keys[::-1][::-1]):
-            assert np.array_equal(kernel.key_features(other).features, plain.features)
+            assert np.array_equal(kernel.key_features(other).features, together.features)
+
+    def test_a_file_and_a_pickle_bring_the_same_map_back(self, kernel):
+        copied = pickle.loads(pickle.dumps(kernel))
+        assert copied == kernel
+        again = self.registry.FEATURES.restore(kernel.parameters(), kernel.arrays())
+        keys = sized_keys(kernel, 20)
+        for each in (copied, again):
+            assert type(each) is type(kernel)
+            assert each.describe() == kernel.describe()
+            assert [getattr(each, name) for name in self.facts] == [
+                getattr(kernel, name) for name in self.facts
+            ]
+            ours, theirs = (some.key_features(keys) for some in (kernel, each))
+            assert np.array_equal(theirs.features, ours.features)
+            assert np.array_equal(theirs.weights, ours.weights)
+        for name, array in kernel.arrays().items():
+            assert np.array_equal(again.arrays()[name], array)
+
+
+class SymmetricContract(RowContract):
+    """Of predictions: rows and queries have the same features, of length one at the most."""
+
+    registry = registry.FEATURES
+
+    def mapped(self, kernel, queries):
+        return kernel.query_features(kernel.within(queries[None]), kernel.query_arrays())[0]
+
+    def test_all_rows_count_alike(self, kernel):
+        assert kernel.key_features(sized_keys(kernel, 5)).weights is None
+
+    def test_queries_have_the_features_of_rows(self, kernel):
+        keys = sized_keys(kernel)
+        keys = keys[np.linalg.norm(keys, axis=1) < 1e9 * kernel.key_norm]
+        rows = kernel.key_features(keys).features / kernel.unit
+        np.testing.assert_allclose(self.mapped(kernel, keys), rows, atol=2e-3)
+
+    def test_torch_has_the_features_of_numpy(self, kernel):
+        queries = unit_rows(6, kernel.dim) * kernel.key_norm
+        arrays = in_torch({name: each.copy() for name, each in kernel.query_arrays().items()})
+        theirs = kernel.query_features(torch.from_numpy(queries[None]), arrays).numpy()[0]
+        np.testing.assert_allclose(theirs, self.mapped(kernel, queries), atol=1e-9)
+
+
+class KernelContract(RowContract):
+    """Of attention: inner products of keys and queries are near exp."""
+
+    reached = 1e-11  # how far the longest query may be from the bound
+    rounding = 1e-14  # how far torch may be from numpy, where features cancel
+    registry = registry.KERNELS
+    facts = (*RowContract.facts, "bound", "error")
+
+    def test_the_longest_keys_have_the_radius(self, kernel):
+        norms = squared_norms(kernel, kernel.key_features(sized_keys(kernel)).features)
+        assert norms.max() >= 0.98 * FEATURE_RADIUS**2 or kernel.features < 8
 
     def test_inner_products_approximate_exp_within_the_error(self, kernel):
         keys = unit_rows(60, kernel.dim, seed=1) * kernel.key_norm
@@ -165,18 +218,6 @@ class KernelContract:
             rtol=1e-12,
         )
 
-    def test_the_inner_product_of_two_keys_is_at_least_what_is_claimed(self, kernel):
-        keys = unit_rows(200, kernel.dim, seed=5) * kernel.key_norm
-        keys = np.concatenate([keys, -keys])  # opposite keys have the least
-        features = kernel.key_features(keys).features
-        assert (features @ features.T).min() >= kernel.least_inner
-
-    def test_kernels_with_the_same_settings_are_equal_and_pickle(self, kernel):
-        again = pickle.loads(pickle.dumps(kernel))
-        assert again == kernel
-        keys = sized_keys(kernel, 5)
-        assert np.array_equal(again.key_features(keys).features, kernel.key_features(keys).features)
-
     def test_queries_are_differentiated_where_they_are_clipped_and_where_not(self, kernel):
         if kernel.features == 1:
             return  # a constant has no gradient
@@ -193,16 +234,6 @@ class KernelContract:
             rtol=1e-3,
             atol=1e-4 * kernel.bound / kernel.query_norm,
         )
-
-    def test_what_a_file_keeps_makes_the_same_kernel_again(self, kernel):
-        again = registry.restore(kernel.parameters(), kernel.arrays())
-        assert type(again) is type(kernel)
-        assert again.describe() == kernel.describe()
-        assert (again.bound, again.unit, again.error) == (kernel.bound, kernel.unit, kernel.error)
-        keys = sized_keys(kernel, 20)
-        assert np.array_equal(again.key_features(keys).features, kernel.key_features(keys).features)
-        for name, array in kernel.arrays().items():
-            assert np.array_equal(again.arrays()[name], array)
 
     def test_blocks_add_up_to_the_whole(self, kernel):
         queries, _ = kernel.clip_queries(unit_rows(2, 7, kernel.dim) * kernel.query_norm)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from data import unit_rows
-from kernel_contract import KernelContract, key_features, query_features
+from map_contract import KernelContract, key_features, query_features
 
 from discreet import InvalidInput
 from discreet.kernels import FEATURE_RADIUS, Fourier, Minimax, Taylor

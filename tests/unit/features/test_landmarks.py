@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from data import unit_rows
-from kernel_contract import KernelContract, key_features, query_features, wild_landmarks
+from map_contract import KernelContract, key_features, query_features, wild_landmarks
 
 import discreet
 from discreet import InvalidInput
-from discreet.features import kernel_registry as registry
+from discreet.features import registry
 from discreet.features.base import FEATURE_RADIUS
 from discreet.features.fourier import Fourier
 from discreet.features.landmarks import Landmarks
@@ -256,17 +256,19 @@ def test_stored_integers_that_would_not_be_exact_are_refused(clusters, name, cha
     arrays = clusters.arrays()
     arrays[name] = change(arrays[name])
     with pytest.raises(InvalidInput, match="exact"):
-        registry.restore(clusters.parameters(), arrays)
+        registry.KERNELS.restore(clusters.parameters(), arrays)
 
 
 @pytest.mark.parametrize("extra", ["_table", "_tops", "_float_matrix", "_step", "error", "rank"])
 def test_a_file_brings_these_numbers_and_no_others(clusters, extra):
     """What is computed from checked integers cannot be brought along."""
     with pytest.raises(InvalidInput, match="parameters"):
-        registry.restore({**clusters.parameters(), extra: [math.nan] * 4}, clusters.arrays())
+        registry.KERNELS.restore(
+            {**clusters.parameters(), extra: [math.nan] * 4}, clusters.arrays()
+        )
     few = {name: each for name, each in clusters.parameters().items() if name != "scale"}
     with pytest.raises(InvalidInput, match="parameters"):
-        registry.restore(few, clusters.arrays())
+        registry.KERNELS.restore(few, clusters.arrays())
 
 
 @pytest.mark.parametrize(("scale", "norm"), [(40.0, 1.0), (30.0, 1.0), (4.0, 1e18), (4.0, 1e-25)])
