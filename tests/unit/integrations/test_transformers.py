@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from attention import joint_distance
+from counted_builds import CountedBuilds
 
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("transformers", reason="needs the extra `transformers`")
@@ -419,3 +420,14 @@ def test_whoever_builds_or_attaches_is_told_once_which_layers_are_noise(tmp_path
         attach(tiny_models.model("t5"), tmp_path / "context.safetensors")
     kinds = [each.category for each in told]
     assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]
+
+
+@pytest.mark.filterwarnings("ignore::discreet.MostlyNoiseWarning")
+class TestBudget(CountedBuilds):
+    def models(self):
+        return [tiny_models.model("t5")]
+
+    def build(self, models, **options):
+        [model] = models
+        rows, _ = encoded(tiny_models.model("t5"), "t5")
+        return [privatize(model, rows, features=100, **options).private_context]
