@@ -114,7 +114,10 @@ class CountedBuilds:
             self.build(self.models(), **{name: given[name] for name in counted}, **_SPEND)
         assert ledger.statement("clinic").spends == ()
 
-    @pytest.mark.parametrize("wrong", [{"account": "clinic"}, {"ledger": "budget.db"}], ids=str)
-    def test_what_is_no_account_is_refused(self, wrong):
-        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [({"account": "clinic"}, "to be a Account"), ({"ledger": "budget.db"}, "to be a Ledger")],
+    )
+    def test_what_is_no_account_is_refused(self, wrong, message):
+        with pytest.raises(InvalidInput, match=message):
             self.build(self.models(), **wrong, **_SPEND)

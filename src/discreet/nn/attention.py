@@ -3,7 +3,6 @@
 import copy
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Unpack
 
 import torch
@@ -12,15 +11,17 @@ from torch import nn
 from discreet import _validate
 from discreet._card import Card
 from discreet._typing import Array, Floats
-from discreet.errors import InvalidInput, MostlyNoiseWarning
+from discreet.errors import InvalidInput
+from discreet.ledger import Account, Ledger
 from discreet.nn.bounds import Bounds, PerHead, bounds_of
-from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
+from discreet.nn.building import Layer, PrivateOptions, build_layers, counted_on
 from discreet.nn.heads import Heads
 from discreet.nn.model import check_weights, public_arrays, warn_of_noise
 from discreet.nn.reading import PrivateHeads, linear_weight
+from discreet.nn.records import Context
 from discreet.noise import Entropy
 from discreet.privacy import Guarantee
-from discreet.readers.attention import bundle as several
+from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import Memory
 
@@ -185,6 +186,10 @@ def from_multihead(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    account: Account | None = None,
     **options: Unpack[PrivateOptions],
 ) -> PrivateCrossAttention:
     """Return a trained attention module with a private context in place of keys and values.
@@ -211,26 +216,34 @@ def from_multihead(
         groups: the record of each row, shape (n,); None if each row is its own.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        account: the three in one, from `Ledger.account`.
         **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
             `discreet.build`.
+
+    Returns:
+        A module that answers from the release, with copies of the other's public projections.
+
+    Raises:
+        BudgetExceeded: the ledger's limit leaves no room; nothing was released.
+        InvalidInput: module, context and bounds do not fit each other.
     """
-    norms: dict[str, Any] = {
-        "key_norm": key_norm,
-        "query_norm": query_norm,
-        "value_norm": value_norm,
-    }
     chosen = bounds_of(mha) if bounds is None else bounds
     _validate.instance("bounds", chosen, Bounds)
+    own = chosen.replaced(key_norm=key_norm, query_norm=query_norm, value_norm=value_norm)
     [private] = from_multiheads(
         [mha],
         context,
         epsilon=epsilon,
         delta=delta,
-        bounds=[chosen.replaced(**norms)],
+        bounds=[own],
         largest_logit=largest_logit,
         groups=groups,
         entropy=entropy,
         progress=progress,
+        account=counted_on(account, ledger, dataset, analyst),
         **options,
     )
     return private
@@ -247,12 +260,17 @@ def from_multiheads(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    account: Account | None = None,
     **options: Unpack[PrivateOptions],
 ) -> list[PrivateCrossAttention]:
     """Return several layers of a model with one private context, all under one guarantee.
 
     (epsilon, delta)-differentially private for all of them together, and for all that a model
-    answers with them. Arguments are those of `from_multihead`.
+    answers with them: one release, which a ledger counts once. Arguments are those of
+    `from_multihead`.
 
     Args:
         modules: the layers, which attend to the same rows.
@@ -264,25 +282,32 @@ def from_multiheads(
         groups: likewise.
         entropy: likewise.
         progress: likewise.
+        ledger: likewise.
+        dataset: likewise.
+        analyst: likewise.
+        account: likewise.
         **options: likewise.
+
+    Returns:
+        One module for each.
+
+    Raises:
+        BudgetExceeded: the ledger's limit leaves no room; nothing was released.
+        InvalidInput: modules, context and bounds do not fit each other.
     """
     given = [bounds_of(each) for each in modules] if bounds is None else list(bounds)
     if len(given) != len(modules) or not modules:
         raise InvalidInput("Expected at least one module, and bounds for each.")
-    heads = [Heads.of(each) for each in modules]
-    for each, limits in zip(heads, given, strict=True):
-        _validate.instance("bounds", limits, Bounds)
-        if limits.key_map.shape[::2] != (each.key.heads, each.key.dim):
-            raise InvalidInput("Expected bounds of the same module: these are of other heads.")
     layers = [
-        Layer(each, limits.capped(each.scaling, largest_logit))
-        for each, limits in zip(heads, given, strict=True)
+        _layer(Heads.of(module), limits, largest_logit)
+        for module, limits in zip(modules, given, strict=True)
     ]
     built = build_layers(
         layers,
         Context.of(context, groups),
         epsilon=epsilon,
         delta=delta,
+        account=counted_on(account, ledger, dataset, analyst),
         entropy=entropy,
         progress=progress,
         **options,
@@ -291,9 +316,15 @@ def from_multiheads(
         _private(module, layer, memories)
         for module, layer, memories in zip(modules, layers, built, strict=True)
     ]
-    with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
-        warn_of_noise(each.memories for each in made)
+    warn_of_noise((each.memories for each in made), paid=True)
     return made
+
+
+def _layer(heads: Heads, bounds: Bounds, largest_logit: float | None) -> Layer:
+    _validate.instance("bounds", bounds, Bounds)
+    if bounds.key_map.shape[::2] != (heads.key.heads, heads.key.dim):
+        raise InvalidInput("Expected bounds of the same module: these are of other heads.")
+    return Layer(heads, bounds.capped(heads.scaling, largest_logit))
 
 
 def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> PrivateCrossAttention:
@@ -313,8 +344,15 @@ def attach(mha: nn.Module, path: str | os.PathLike[str]) -> PrivateCrossAttentio
     Args:
         mha: the module that it was made of, or one with the same weights.
         path: of the file.
+
+    Returns:
+        A module that answers from the release.
+
+    Raises:
+        CorruptRelease: the file is none, was cut short or altered.
+        InvalidInput: the release was made with other weights.
     """
-    memories = several.load(path)
+    memories = bundle.load(path)
     check_weights("the module", memories.arrays, Heads.of(mha))
     warn_of_noise([memories])
     return PrivateCrossAttention(memories, **_manners(mha))

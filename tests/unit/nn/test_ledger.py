@@ -4,7 +4,7 @@ import pytest
 from attention import multihead, rows
 from counted_builds import CountedBuilds
 
-pytest.importorskip("torch", reason="needs the extra `torch`")
+torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 
 from discreet.nn import BoundedAttention, from_multihead, from_multiheads
 
@@ -22,6 +22,7 @@ class TestOneLayer(CountedBuilds):
 
 class TestBoundedLayer(TestOneLayer):
     def models(self):
+        torch.manual_seed(0)
         return [BoundedAttention(16, 2, head_dim=4, largest_logit=1.0)]
 
 

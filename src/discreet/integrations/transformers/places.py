@@ -17,8 +17,9 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from discreet.errors import InvalidInput
-from discreet.nn.alone import in_evaluation
+from discreet.nn import model as any_model
 from discreet.nn.heads import HeadMap, Heads
+from discreet.nn.records import in_evaluation
 
 # What the attribute with cross-attention is called: T5, BART and its kin, Mllama and ProphetNet.
 _NAMES = ("EncDecAttention", "encoder_attn", "cross_attn")
@@ -42,25 +43,21 @@ class Nothing(BaseModelOutput):
     attention_mask: torch.Tensor | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Place(any_model.Place):
     """One cross-attention module of a model.
 
     Attributes:
         name: under which the model knows it.
         module: itself.
-        projections: the names of what makes queries, keys, values and the output.
         query_norm: the norm layer whose output queries are made of, if one was seen.
         context_norm: the norm layer whose output keys and values are made of, likewise.
+        projections: the names of what makes queries, keys, values and the output.
         returned: how many values the module returns.
         time_first: whether its inputs have time before the batch.
     """
 
-    name: str
-    module: nn.Module
     projections: tuple[str, str, str, str]
-    query_norm: nn.Module | None
-    context_norm: nn.Module | None
     returned: int
     time_first: bool
 
@@ -142,9 +139,9 @@ def places_of(model: PreTrainedModel) -> list[Place]:
     context_norm = _context_norm(model)
     return [
         Place(
-            name,
-            module,
-            projections,
+            name=name,
+            module=module,
+            projections=projections,
             query_norm=seen.norms.get(module),
             context_norm=context_norm,
             returned=seen.returned.get(module, 2),

@@ -1,4 +1,8 @@
-"""Encoding records one by one, so that no record's rows depend on another record."""
+"""The private rows that a model attends to, and the record that each belongs to.
+
+An encoder makes rows of records one by one (`encode_alone`), so that no record's rows depend on
+another record.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -6,12 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from discreet._arrays import float64, has_mask, plain_numbers
+from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.sums.progress import progress_bar
+from discreet.sums.source import Records
 
 _Record = TypeVar("_Record")
 
@@ -167,3 +175,92 @@ def in_evaluation(encoder: object) -> Iterator[None]:
             hook.remove()
         for each in switched:
             each.training = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Context:
+    """The rows that a model attends to. PRIVATE.
+
+    Attributes:
+        rows: what keys are made of, shape (n, D).
+        value_rows: what values are made of, shape (n, D_v); usually the same.
+        groups: a number for the record of each row, shape (n,); None if each row is its own.
+    """
+
+    rows: Floats
+    value_rows: Floats
+    groups: Integers | None = None
+
+    @classmethod
+    def of(cls, context: Array, groups: Array = None, *, mask: Array = None) -> "Context":
+        """Return rows of any library, or a pair of them, as float64; in their order.
+
+        Args:
+            context: rows of shape (n, D), or of a batch, (records, n, D); or a pair of such; or
+                records that were encoded each alone.
+            groups: the record of each row, in that shape but for D.
+            mask: which rows there are, likewise; the others are padding, and dropped.
+        """
+        if isinstance(context, Encoded):
+            groups = context.groups if groups is None else groups
+            context = context.rows
+        pair = context if isinstance(context, tuple) else (context, context)
+        if len(pair) != 2:
+            raise InvalidInput("Expected context to be rows, or a pair (key rows, value rows).")
+        first = _rows(pair[0])
+        second = first if pair[1] is pair[0] else _rows(pair[1])
+        shape = first.shape[:-1]
+        if second.shape[:-1] != shape:
+            raise InvalidInput("Expected as many key rows as value rows, in the same order.")
+        # One text among the numbers of a mask would make texts of all, and "0" is true.
+        given = np.ones(shape) if mask is None else plain_numbers("attention_mask", mask)
+        keep = float64(given).astype(bool)
+        if keep.shape != shape:
+            raise InvalidInput(
+                "Expected attention_mask to have the shape of the context, but for D."
+            )
+        codes = None if groups is None else _codes(groups, shape)[keep]
+        return cls(first[keep], second[keep], codes)
+
+    def chunks(self, most: int) -> Iterator["Context"]:
+        """Yield at most so many rows at a time, each record whole; at least one chunk."""
+        count = len(self.rows)
+        if self.groups is None:
+            for start in range(0, max(count, 1), most):
+                part = slice(start, start + most)
+                yield Context(self.rows[part], self.value_rows[part])
+            return
+        _, record, sizes = np.unique(self.groups, return_inverse=True, return_counts=True)
+        order = np.argsort(record, kind="stable")
+        ends = np.cumsum(sizes)
+        start = 0
+        while start < count or start == count == 0:
+            at = int(np.searchsorted(ends, start + most, side="right"))
+            fitting = int(ends[at - 1]) if at else 0
+            end = fitting if fitting > start else int(ends[at]) if count else 0
+            some = order[start:end]
+            yield Context(self.rows[some], self.value_rows[some], self.groups[some])
+            if end == 0:
+                return
+            start = end
+
+
+def _rows(array: Array) -> Floats:
+    if has_mask(array):
+        raise InvalidInput("Expected context without a mask: leave rows out instead.")
+    try:
+        rows = float64(plain_numbers("context", array))
+    except InvalidInput:
+        rows = np.empty(0)
+    if rows.ndim < 2:
+        raise InvalidInput("Expected context to be rows of real numbers, shape (n, D).") from None
+    if not np.all(np.isfinite(rows)):
+        raise InvalidInput("Expected context to have no NaN and no infinity.")
+    return rows
+
+
+def _codes(groups: Array, shape: tuple[int, ...]) -> Integers:
+    """Return a whole number for each row, the same for rows of one record."""
+    if hasattr(groups, "shape") and len(groups.shape) > 1 and tuple(groups.shape) == shape:
+        groups = groups.reshape(-1)
+    return Records.of(groups, int(np.prod(shape))).of_row.reshape(shape)
