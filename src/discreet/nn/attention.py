@@ -1,4 +1,4 @@
-"""Private cross-attention with the manners of `torch.nn.MultiheadAttention`."""
+"""One layer: private cross-attention that is called like `torch.nn.MultiheadAttention`."""
 
 import copy
 import os
@@ -17,7 +17,7 @@ from discreet.nn.bounds import Bounds, PerHead, bounds_of
 from discreet.nn.building import Layer, PrivateOptions, build_layers, counted_on
 from discreet.nn.heads import Heads
 from discreet.nn.model import check_weights, public_arrays, warn_of_noise
-from discreet.nn.reading import PrivateHeads, linear_weight
+from discreet.nn.reading import PrivateHeads, batch_of, linear_weight, unbatched
 from discreet.nn.records import Context
 from discreet.noise import Entropy
 from discreet.privacy import Guarantee
@@ -91,7 +91,11 @@ class PrivateCrossAttention(nn.Module):
         return self.memories.private
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the release to one file, with its card; `attach` puts it on a module again."""
+        """Write the release to one file, with its card; `attach` puts it on a module again.
+
+        Args:
+            path: of the file.
+        """
         self.memories.save(path)
 
     def get_extra_state(self) -> torch.Tensor:
@@ -100,7 +104,11 @@ class PrivateCrossAttention(nn.Module):
         return torch.tensor(list(name), dtype=torch.uint8)
 
     def set_extra_state(self, state: torch.Tensor) -> None:
-        """Refuse the numbers of another release: the card would not be theirs."""
+        """Refuse the numbers of another release: the card would not be theirs.
+
+        Args:
+            state: what `get_extra_state` returned.
+        """
         if bytes(state.tolist()) != self.memories.receipt.id.encode():
             raise InvalidInput(
                 "Expected the state of the same release; another one has its own card and module."
@@ -136,7 +144,7 @@ class PrivateCrossAttention(nn.Module):
         out = self.heads(self._asked(query)).transpose(1, 2).flatten(2)
         if self.out_proj is not None:
             out = self.out_proj(out)
-        return self._like(query, out), None
+        return unbatched(out, query, batch_first=self.batch_first), None
 
     def stderr(self, query: torch.Tensor) -> torch.Tensor:
         """Return the standard error of each number of the output, in its shape.
@@ -152,24 +160,17 @@ class PrivateCrossAttention(nn.Module):
             asked = self._asked(query)
             out = self.out_proj
             weight = None if out is None else linear_weight(out, self.heads.width)
-            return self._like(query, self.heads.stderr(asked, weight))
+            found = self.heads.stderr(asked, weight)
+        return unbatched(found, query, batch_first=self.batch_first)
 
     def _asked(self, query: torch.Tensor) -> torch.Tensor:
         """Return what is asked of each head, shape (batch, heads, m, d)."""
-        rows = query if query.dim() == 3 else query.unsqueeze(0)
-        if query.dim() == 3 and not self.batch_first:
-            rows = rows.transpose(0, 1)
+        rows = batch_of(query, batch_first=self.batch_first)
         asked = rows if self.q_proj is None else self.q_proj(rows)
         asked = asked.reshape(*rows.shape[:2], self.num_heads, -1)
         if self.q_norm is not None:
             asked = self.q_norm(asked)
         return asked.transpose(1, 2)
-
-    def _like(self, query: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        """Return outputs (batch, m, e) with the axes that a query has."""
-        if query.dim() != 3:
-            return out.squeeze(0)
-        return out if self.batch_first else out.transpose(0, 1)
 
 
 def from_multihead(
@@ -208,7 +209,8 @@ def from_multihead(
         delta: above 0.
         bounds: from `calibrate`, on public inputs; or from `bounds_of`, the default (for inputs of
             length √D), which is usually far too loose.
-        key_norm: in place of the bound on keys: one number, or one for each head.
+        key_norm: in place of the bound on keys: one number, or one for each head. As in `Bounds`,
+            of keys that are centred and balanced against queries.
         query_norm: likewise.
         value_norm: likewise.
         largest_logit: clips keys and queries so that no logit is larger; the noise grows with e to
@@ -331,7 +333,7 @@ def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> Private
     """Return a module that asks and answers like another one, from released memories."""
     notes = {"unit": _UNIT, "bounds": f"{layer.bounds.source}; what is longer is clipped"}
     return PrivateCrossAttention(
-        Memories(tuple(memories), notes, public_arrays(layer)), **_manners(module)
+        Memories(tuple(memories), notes, public_arrays(layer)), **_public_parts(module)
     )
 
 
@@ -355,10 +357,10 @@ def attach(mha: nn.Module, path: str | os.PathLike[str]) -> PrivateCrossAttentio
     memories = bundle.load(path)
     check_weights("the module", memories.arrays, Heads.of(mha))
     warn_of_noise([memories])
-    return PrivateCrossAttention(memories, **_manners(mha))
+    return PrivateCrossAttention(memories, **_public_parts(mha))
 
 
-def _manners(module: nn.Module) -> dict[str, Any]:
+def _public_parts(module: nn.Module) -> dict[str, Any]:
     """Return how a module asks, and what it makes of answers: copies of its public parts."""
     return {
         "q_proj": _query_projection(module),

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from discreet import _validate
 from discreet.nn.heads import HeadMap, Heads
+from discreet.nn.reading import batch_of, unbatched
 from discreet.privacy import Neighbours, Privacy
 from discreet.readers.attention.mechanism import default_tau
 from discreet.sums.settings import noise_multiplier
@@ -193,16 +194,12 @@ class BoundedAttention(nn.Module):
         """
         if attn_mask is not None:
             _validate.reject("attn_mask", "...", "None: the release to come cannot leave rows out")
-        given = (query, key, key if value is None else value)
-        batched = query.dim() == 3
-        if not batched:
-            given = tuple(each.unsqueeze(0) for each in given)  # type: ignore[assignment]
-        elif not self.batch_first:
-            given = tuple(each.transpose(0, 1) for each in given)  # type: ignore[assignment]
-        out = self.out_proj(self._attend(*given, key_padding_mask))
-        if not batched:
-            return out.squeeze(0), None
-        return (out if self.batch_first else out.transpose(0, 1)), None
+        query_rows, key_rows, value_rows = (
+            batch_of(each, batch_first=self.batch_first)
+            for each in (query, key, key if value is None else value)
+        )
+        out = self.out_proj(self._attend(query_rows, key_rows, value_rows, key_padding_mask))
+        return unbatched(out, query, batch_first=self.batch_first), None
 
     def _attend(
         self,
@@ -239,15 +236,13 @@ class BoundedAttention(nn.Module):
             HeadMap.of(each.weight, each.bias, self.num_heads)
             for each in (self.q_proj, self.k_proj, self.v_proj)
         )
-        scaling = self.temperatures.detach().cpu().double().numpy()
         # Of length one: a root mean square of 1/√d.
-        gain = np.full(self.head_dim, self.head_dim**-0.5)
-        unit = {"gain": gain, "epsilon": _EPSILON / self.head_dim}
+        gain, epsilon = np.full(self.head_dim, self.head_dim**-0.5), _EPSILON / self.head_dim
         return Heads(
-            replace(query, **unit),  # type: ignore[arg-type]
-            replace(key, **unit),  # type: ignore[arg-type]
+            replace(query, gain=gain, epsilon=epsilon),
+            replace(key, gain=gain, epsilon=epsilon),
             value,
-            scaling=np.asarray(scaling),
+            scaling=self.temperatures.detach().cpu().double().numpy(),
             value_limit=1.0,
         )
 
@@ -276,9 +271,9 @@ def _sums(
 def _field(queries: torch.Tensor, columns: int, logit: torch.Tensor) -> torch.Tensor:
     """Return normal fields with covariance e^(t·(⟨q, q'⟩ - 1)), one draw for each batch item."""
     batch, heads, _, dim = queries.shape
-    like = {"device": queries.device, "dtype": queries.dtype}
-    frequencies = torch.randn(batch, heads, dim, _FREQUENCIES, **like)
+    device, dtype = queries.device, queries.dtype
+    frequencies = torch.randn(batch, heads, dim, _FREQUENCIES, device=device, dtype=dtype)
     angles = queries @ frequencies * torch.sqrt(logit)
     both = torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1)
-    weights = torch.randn(batch, heads, 2 * _FREQUENCIES, columns, **like)
+    weights = torch.randn(batch, heads, 2 * _FREQUENCIES, columns, device=device, dtype=dtype)
     return both @ weights / math.sqrt(_FREQUENCIES)

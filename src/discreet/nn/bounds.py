@@ -72,7 +72,11 @@ class Bounds:
         )
 
     def largest_logits(self, scaling: Floats) -> Floats:
-        """Return the bound on logits of each head."""
+        """Return the bound on logits of each head.
+
+        Args:
+            scaling: logit = scaling·⟨query, key⟩, one for each key head.
+        """
         return scaling * self.key_norm * self.query_norm
 
     def replaced(
@@ -82,7 +86,13 @@ class Bounds:
         query_norm: PerHead | None = None,
         value_norm: PerHead | None = None,
     ) -> "Bounds":
-        """Return the same with other norms where some are given: one for all heads, or one each."""
+        """Return the same with other norms where some are given.
+
+        Args:
+            key_norm: one number for all heads, or one for each; None to keep what there is.
+            query_norm: likewise.
+            value_norm: likewise.
+        """
         given = {"key_norm": key_norm, "query_norm": query_norm, "value_norm": value_norm}
         chosen = {
             name: _per_head(name, value, len(self.key_norm))
@@ -95,7 +105,12 @@ class Bounds:
         return replace(self, **chosen, source=f"{GIVEN}{kept}")
 
     def capped(self, scaling: Floats, largest_logit: float | None) -> "Bounds":
-        """Return bounds with no logit beyond a limit: longer keys and queries are clipped more."""
+        """Return bounds with no logit beyond a limit: longer keys and queries are clipped more.
+
+        Args:
+            scaling: as for `largest_logits`.
+            largest_logit: the limit; None for none.
+        """
         if largest_logit is None:
             return self
         limit = _validate.real("largest_logit", largest_logit, above=0)

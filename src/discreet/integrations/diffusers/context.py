@@ -38,7 +38,11 @@ _OF_RECORDS = (
 
 
 def encode_contexts(
-    model: ModelMixin, embeddings: Iterable[torch.Tensor], *, on: str = Kind.TEXT
+    model: ModelMixin,
+    embeddings: Iterable[torch.Tensor],
+    *,
+    on: str = Kind.TEXT,
+    progress: bool = False,
 ) -> Encoded:
     """Return what the model itself makes of embeddings before it attends to them, each alone.
 
@@ -49,6 +53,7 @@ def encode_contexts(
         embeddings: one tensor for each text, shape (tokens, D), or for each image, shape (D,) or
             (tokens, D), from an encoder that saw it alone.
         on: "text", or "image" for the images of an IP-Adapter.
+        progress: whether to show a progress bar.
     """
     kind = _validate.choice("on", on, Kind)
     projection = _projection(model, kind)
@@ -58,7 +63,7 @@ def encode_contexts(
             raise InvalidInput("Expected embeddings to be tensors, as an encoder makes them.")
         return _projected(projection, each, kind).float().cpu()
 
-    found = each_alone(encoded, embeddings, encoder=projection)
+    found = each_alone(encoded, embeddings, encoder=projection, progress=progress)
     if found is None:
         raise InvalidInput("Expected at least one embedding; give privatize an array of no rows.")
     return found

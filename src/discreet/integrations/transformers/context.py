@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from discreet import _validate
 from discreet._typing import Array
 from discreet.errors import InvalidInput
-from discreet.integrations.transformers.places import Place, places_of
+from discreet.integrations.transformers.places import Place, hidden_states, places_of
 from discreet.integrations.transformers.serving import (
     check_fresh,
     install,
@@ -235,10 +235,10 @@ def calibrate(
 
 def _inputs(inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return hidden states and context, under whichever name a model passes them on."""
-    hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
     names = ("key_value_states", "cross_attention_states", "encoder_hidden_states", "key")
     context = next((named[name] for name in names if named.get(name) is not None), None)
-    return hidden, inputs[1] if context is None and len(inputs) > 1 else context
+    rows = inputs[1] if context is None and len(inputs) > 1 else context
+    return hidden_states(inputs, named), rows
 
 
 def _context(context: Encoded | Array, groups: Array, mask: Array) -> Context:

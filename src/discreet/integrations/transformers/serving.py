@@ -16,6 +16,7 @@ from discreet.integrations.transformers.places import (
     Nothing,
     Place,
     decoder_of,
+    hidden_states,
     places_of,
     projections_of,
 )
@@ -109,7 +110,7 @@ class PrivateModule(nn.Module):
 
     def forward(self, *inputs: torch.Tensor, **named: Any) -> Any:  # noqa: ANN401 (as the other did)
         """Return private attention in the form that the replaced module returned it."""
-        hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
+        hidden = hidden_states(inputs, named)
         if hidden is None:
             raise InvalidInput("Expected hidden states to ask with.")
         rows = hidden.transpose(0, 1) if self._time_first else hidden
