@@ -225,24 +225,26 @@ class Context:
     def chunks(self, most: int) -> Iterator["Context"]:
         """Yield at most so many rows at a time, each record whole; at least one chunk."""
         count = len(self.rows)
-        if self.groups is None:
-            for start in range(0, max(count, 1), most):
-                part = slice(start, start + most)
-                yield Context(self.rows[part], self.value_rows[part])
-            return
-        _, record, sizes = np.unique(self.groups, return_inverse=True, return_counts=True)
-        order = np.argsort(record, kind="stable")
-        ends = np.cumsum(sizes)
-        start = 0
-        while start < count or start == count == 0:
-            at = int(np.searchsorted(ends, start + most, side="right"))
-            fitting = int(ends[at - 1]) if at else 0
-            end = fitting if fitting > start else int(ends[at]) if count else 0
-            some = order[start:end]
-            yield Context(self.rows[some], self.value_rows[some], self.groups[some])
-            if end == 0:
-                return
-            start = end
+        if not count:
+            yield self
+        elif self.groups is None:
+            for start in range(0, count, most):
+                yield self._some(slice(start, start + most))
+        else:
+            order = np.argsort(self.groups, kind="stable")
+            ends = np.cumsum(np.unique(self.groups, return_counts=True)[1])
+            start = 0
+            while start < count:
+                # As many records as fit; a record that is too large by itself.
+                fitting = np.searchsorted(ends, start + most, side="right")
+                first = np.searchsorted(ends, start, side="right") + 1
+                end = int(ends[max(fitting, first) - 1])
+                yield self._some(order[start:end])
+                start = end
+
+    def _some(self, part: slice | Integers) -> "Context":
+        groups = None if self.groups is None else self.groups[part]
+        return Context(self.rows[part], self.value_rows[part], groups)
 
 
 def _rows(array: Array) -> Floats:

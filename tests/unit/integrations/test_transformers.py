@@ -368,6 +368,24 @@ def test_a_release_of_another_model_is_refused(tmp_path):
         attach(model, tmp_path / "memory.safetensors")
 
 
+@pytest.mark.parametrize("name", ["t5", "fsmt"])
+@torch.no_grad()
+def test_a_release_that_fits_some_layers_only_changes_none(name, tmp_path):
+    model, path = tiny_models.model(name), tmp_path / "context.safetensors"
+    release(privatize(copy.deepcopy(model), encoded(model, name)[0], **FAST), path)
+    *_, last = [
+        module
+        for layer, module in model.named_modules()
+        if layer.endswith(("EncDecAttention", "encoder_attn"))
+    ]
+    for weight in last.parameters():
+        weight.mul_(2)
+    before = [(layer, type(module)) for layer, module in model.named_modules()]
+    with pytest.warns(discreet.NotPrivateWarning), pytest.raises(discreet.InvalidInput):
+        attach(model, path)
+    assert [(layer, type(module)) for layer, module in model.named_modules()] == before
+
+
 def outputs_of(model, name, **inputs):
     """What one module of a model makes in a call."""
     seen = []
