@@ -136,6 +136,12 @@ class PrivateCrossAttention(nn.Module):
             attn_mask: must be None: a release cannot leave rows out.
             average_attn_weights: ignored.
             is_causal: ignored.
+
+        Returns:
+            Outputs in the shape of the query, but for the width; and None.
+
+        Raises:
+            InvalidInput: there is a mask.
         """
         if key_padding_mask is not None or attn_mask is not None:
             raise InvalidInput(
@@ -155,6 +161,12 @@ class PrivateCrossAttention(nn.Module):
 
         Args:
             query: as for `forward`.
+
+        Returns:
+            Standard errors in the shape of the output.
+
+        Raises:
+            InvalidInput: the projection behind the heads is not linear.
         """
         with torch.no_grad():
             asked = self._asked(query)

@@ -38,7 +38,7 @@ class Rehearsal:
     length one. One draw serves all queries of a context, as one release does.
 
     Attributes:
-        rows: how many rows the private context will have.
+        rows: how many rows the private context will have, as for `discreet.plan`.
         epsilon: of the release.
         delta: of the release.
         heads: of all layers of the model together: they share one budget.
@@ -77,6 +77,9 @@ class Rehearsal:
                 weight e^t, shape (batch, heads, m, d_v + 1).
             rows: how many rows are at hand, shape (batch, 1, 1, 1).
             logit: t of each head, shape (heads, 1, 1).
+
+        Returns:
+            Shape (batch, heads, m, d_v).
         """
         width = sums.shape[-1] - 1
         tau = default_tau(1.0, width)
@@ -191,6 +194,12 @@ class BoundedAttention(nn.Module):
             attn_mask: must be None: the release to come cannot leave rows out.
             average_attn_weights: ignored.
             is_causal: ignored.
+
+        Returns:
+            Outputs in the shape of the query; and None.
+
+        Raises:
+            InvalidInput: there is an `attn_mask`.
         """
         if attn_mask is not None:
             _validate.reject("attn_mask", "...", "None: the release to come cannot leave rows out")

@@ -176,6 +176,12 @@ def bounds_of(
         queries: the norm layer that queries come from, or a bound on the length of its inputs;
             None for √D, which is what a norm layer without weights gives.
         context: likewise, for what keys and values are made of.
+
+    Returns:
+        Bounds of each head.
+
+    Raises:
+        InvalidInput: the module is no attention layer that is known, or has no such norm layer.
     """
     return weight_bounds(Heads.of(module), queries=queries, context=context)
 

@@ -96,6 +96,12 @@ def encode_alone(
         encoder: takes a batch of one, (1, ...), and returns (1, D), or (1, rows, D).
         records: one tensor each, without a batch axis.
         progress: whether to show a progress bar.
+
+    Returns:
+        The rows of all records, and the record of each: PRIVATE.
+
+    Raises:
+        InvalidInput: there is no record; or rows are not alike, or not the same each time.
     """
     found = each_alone(
         lambda record: encoder(record[None])[0], records, encoder=encoder, progress=progress

@@ -54,6 +54,12 @@ def encode_contexts(
             (tokens, D), from an encoder that saw it alone.
         on: "text", or "image" for the images of an IP-Adapter.
         progress: whether to show a progress bar.
+
+    Returns:
+        The rows of all texts or images, and which of them each belongs to: PRIVATE.
+
+    Raises:
+        InvalidInput: there is no embedding, or one is no tensor.
     """
     kind = _validate.choice("on", on, Kind)
     projection = _projection(model, kind)
@@ -217,6 +223,9 @@ def layer_stderr(
 
     Returns:
         Shape (private items of the batch, positions, width), by the layer's name.
+
+    Raises:
+        InvalidInput: the model has no such private context.
     """
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
@@ -244,6 +253,12 @@ def calibrate(
         public_inputs: what the model is called with, as a mapping or several.
         on: "text", or "image".
         quantile: bounds are this quantile of the lengths that occur.
+
+    Returns:
+        Bounds of each layer, by its name.
+
+    Raises:
+        InvalidInput: public inputs do not reach the model's cross-attention.
     """
     kind = _validate.choice("on", on, Kind)
     layers = {place.name: (place.module, place.heads()) for place in places_of(model, kind)}

@@ -52,6 +52,12 @@ def encode_passages(
             Padding is dropped where an `attention_mask` says so; a batch of several needs one,
             unless it has no padding.
         progress: whether to show a progress bar.
+
+    Returns:
+        The rows of all passages, and the passage of each: PRIVATE.
+
+    Raises:
+        InvalidInput: a batch is none, or its padding is not known.
     """
     encoder = model.get_encoder()
     device = next(model.parameters()).device
@@ -207,6 +213,9 @@ def layer_stderr(
 
     Returns:
         Shape (batch, positions, width), by the layer's name.
+
+    Raises:
+        InvalidInput: the model has no private context.
     """
     _validate.instance("model", model, PreTrainedModel)
     return watched_stderr(private_layers(model), lambda: model(*inputs, **named))
@@ -228,6 +237,12 @@ def calibrate(
         public_inputs: what the model is called with, as a mapping or several: encoder and decoder
             inputs.
         quantile: bounds are this quantile of the lengths that occur.
+
+    Returns:
+        Bounds of each layer, by its name.
+
+    Raises:
+        InvalidInput: public inputs do not reach the model's cross-attention.
     """
     layers = {place.name: (place.module, place.heads()) for place in places_of(model)}
     return watched_bounds(model, layers, public_inputs, look=_inputs, quantile=quantile)
