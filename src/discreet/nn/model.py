@@ -94,7 +94,7 @@ def build_places(
     """Return one release for all layers of a model, by the names that the layers have there.
 
     (epsilon, delta)-differentially private for one row of the context, or one record; all layers
-    and heads together. Warns with `MostlyNoiseWarning` if outputs are predicted to be mostly noise.
+    and heads together.
 
     Args:
         places: the layers.
@@ -117,9 +117,7 @@ def build_places(
         "bounds": f"{'; '.join(sources)}; what is longer is clipped",
         PLACES: ", ".join(layers),
     }
-    made = Memories(tuple(memory for part in built for memory in part), said, arrays)
-    warn_of_noise([made], paid=True)
-    return made
+    return Memories(tuple(memory for part in built for memory in part), said, arrays)
 
 
 def public_arrays(layer: Layer) -> dict[str, Floats]:

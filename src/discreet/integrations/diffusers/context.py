@@ -160,8 +160,9 @@ def privatize(
         **options,
     )
     # In the file, too: a model that serves pairs serves them wherever it is put.
-    kept = {**memories.arrays, _GUIDED: np.array(guided)}
-    _install(model, replace(memories, arrays=kept), kind)
+    made = replace(memories, arrays={**memories.arrays, _GUIDED: np.array(guided)})
+    _install(model, made, kind)
+    warn_of_noise([made], paid=True)
     return model
 
 

@@ -158,6 +158,7 @@ def privatize(
         **options,
     )
     install(model, memories)
+    warn_of_noise([memories], paid=True)
     return model
 
 
