@@ -1,23 +1,20 @@
 """Private cross-attention for PyTorch. Needs the extra `torch`.
 
-Follow a row of the context: `alone` (records, each encoded alone) → `attention` (the front door) →
-`heads` (the model's public weights) → `bounds` or `calibration` (public bounds) → `building` with
-`projection` (keys and values, exact and row by row) → `discreet.sums`. A query goes through
-`attention` → `reading`. `bounded` has an attention layer to train for it, and `rehearsal` the noise
-that it will have.
+Follow a row of the context: `records` (each encoded alone) → `attention` (the front door; `model`
+for all layers of somebody else's model) → `heads` (the public weights, which make keys and values
+of rows, exactly and one by one) → `bounds` (public) → `building` → `discreet.sums`. A query goes
+through `attention` → `reading`. `bounded` has an attention layer to train for it.
 """
 
-from discreet.nn.alone import Encoded, encode_alone
 from discreet.nn.attention import (
     PrivateCrossAttention,
     attach,
     from_multihead,
     from_multiheads,
 )
-from discreet.nn.bounded import BoundedAttention
-from discreet.nn.bounds import Bounds, bounds_of
-from discreet.nn.calibration import calibrate
-from discreet.nn.rehearsal import Rehearsal
+from discreet.nn.bounded import BoundedAttention, Rehearsal
+from discreet.nn.bounds import Bounds, bounds_of, calibrate
+from discreet.nn.records import Encoded, encode_alone
 
 __all__ = [
     "BoundedAttention",

@@ -1,9 +1,8 @@
-"""Private cross-attention with the manners of `torch.nn.MultiheadAttention`."""
+"""One layer: private cross-attention that is called like `torch.nn.MultiheadAttention`."""
 
 import copy
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, Unpack
 
 import torch
@@ -12,15 +11,18 @@ from torch import nn
 from discreet import _validate
 from discreet._card import Card
 from discreet._typing import Array, Floats
-from discreet.errors import InvalidInput, MostlyNoiseWarning
+from discreet.errors import InvalidInput
+from discreet.ledger import Account, Ledger
+from discreet.ledger.ledger import account_of
 from discreet.nn.bounds import Bounds, PerHead, bounds_of
-from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
+from discreet.nn.building import Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.model import check_weights, public_arrays, warn_of_noise
-from discreet.nn.reading import PrivateHeads, linear_weight
+from discreet.nn.reading import PrivateHeads, batch_of, linear_weight, unbatched
+from discreet.nn.records import Context
 from discreet.noise import Entropy
 from discreet.privacy import Guarantee
-from discreet.readers.attention import bundle as several
+from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import Memory
 
@@ -90,7 +92,11 @@ class PrivateCrossAttention(nn.Module):
         return self.memories.private
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the release to one file, with its card; `attach` puts it on a module again."""
+        """Write the release to one file, with its card; `attach` puts it on a module again.
+
+        Args:
+            path: of the file.
+        """
         self.memories.save(path)
 
     def get_extra_state(self) -> torch.Tensor:
@@ -99,7 +105,11 @@ class PrivateCrossAttention(nn.Module):
         return torch.tensor(list(name), dtype=torch.uint8)
 
     def set_extra_state(self, state: torch.Tensor) -> None:
-        """Refuse the numbers of another release: the card would not be theirs."""
+        """Refuse the numbers of another release: the card would not be theirs.
+
+        Args:
+            state: what `get_extra_state` returned.
+        """
         if bytes(state.tolist()) != self.memories.receipt.id.encode():
             raise InvalidInput(
                 "Expected the state of the same release; another one has its own card and module."
@@ -127,6 +137,12 @@ class PrivateCrossAttention(nn.Module):
             attn_mask: must be None: a release cannot leave rows out.
             average_attn_weights: ignored.
             is_causal: ignored.
+
+        Returns:
+            Outputs in the shape of the query, but for the width; and None.
+
+        Raises:
+            InvalidInput: there is a mask.
         """
         if key_padding_mask is not None or attn_mask is not None:
             raise InvalidInput(
@@ -135,7 +151,7 @@ class PrivateCrossAttention(nn.Module):
         out = self.heads(self._asked(query)).transpose(1, 2).flatten(2)
         if self.out_proj is not None:
             out = self.out_proj(out)
-        return self._like(query, out), None
+        return unbatched(out, query, batch_first=self.batch_first), None
 
     def stderr(self, query: torch.Tensor) -> torch.Tensor:
         """Return the standard error of each number of the output, in its shape.
@@ -146,29 +162,28 @@ class PrivateCrossAttention(nn.Module):
 
         Args:
             query: as for `forward`.
+
+        Returns:
+            Standard errors in the shape of the output.
+
+        Raises:
+            InvalidInput: the projection behind the heads is not linear.
         """
         with torch.no_grad():
             asked = self._asked(query)
             out = self.out_proj
             weight = None if out is None else linear_weight(out, self.heads.width)
-            return self._like(query, self.heads.stderr(asked, weight))
+            found = self.heads.stderr(asked, weight)
+        return unbatched(found, query, batch_first=self.batch_first)
 
     def _asked(self, query: torch.Tensor) -> torch.Tensor:
         """Return what is asked of each head, shape (batch, heads, m, d)."""
-        rows = query if query.dim() == 3 else query.unsqueeze(0)
-        if query.dim() == 3 and not self.batch_first:
-            rows = rows.transpose(0, 1)
+        rows = batch_of(query, batch_first=self.batch_first)
         asked = rows if self.q_proj is None else self.q_proj(rows)
         asked = asked.reshape(*rows.shape[:2], self.num_heads, -1)
         if self.q_norm is not None:
             asked = self.q_norm(asked)
         return asked.transpose(1, 2)
-
-    def _like(self, query: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        """Return outputs (batch, m, e) with the axes that a query has."""
-        if query.dim() != 3:
-            return out.squeeze(0)
-        return out if self.batch_first else out.transpose(0, 1)
 
 
 def from_multihead(
@@ -185,6 +200,10 @@ def from_multihead(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    account: Account | None = None,
     **options: Unpack[PrivateOptions],
 ) -> PrivateCrossAttention:
     """Return a trained attention module with a private context in place of keys and values.
@@ -203,7 +222,8 @@ def from_multihead(
         delta: above 0.
         bounds: from `calibrate`, on public inputs; or from `bounds_of`, the default (for inputs of
             length √D), which is usually far too loose.
-        key_norm: in place of the bound on keys: one number, or one for each head.
+        key_norm: in place of the bound on keys: one number, or one for each head. As in `Bounds`,
+            of keys that are centred and balanced against queries.
         query_norm: likewise.
         value_norm: likewise.
         largest_logit: clips keys and queries so that no logit is larger; the noise grows with e to
@@ -211,26 +231,34 @@ def from_multihead(
         groups: the record of each row, shape (n,); None if each row is its own.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        account: the three in one, from `Ledger.account`.
         **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
             `discreet.build`.
+
+    Returns:
+        A module that answers from the release, with copies of the other's public projections.
+
+    Raises:
+        BudgetExceeded: the ledger's limit leaves no room; nothing was released.
+        InvalidInput: module, context and bounds do not fit each other.
     """
-    norms: dict[str, Any] = {
-        "key_norm": key_norm,
-        "query_norm": query_norm,
-        "value_norm": value_norm,
-    }
     chosen = bounds_of(mha) if bounds is None else bounds
     _validate.instance("bounds", chosen, Bounds)
+    own = chosen.replaced(key_norm=key_norm, query_norm=query_norm, value_norm=value_norm)
     [private] = from_multiheads(
         [mha],
         context,
         epsilon=epsilon,
         delta=delta,
-        bounds=[chosen.replaced(**norms)],
+        bounds=[own],
         largest_logit=largest_logit,
         groups=groups,
         entropy=entropy,
         progress=progress,
+        account=account_of(ledger, dataset, analyst, account),
         **options,
     )
     return private
@@ -247,12 +275,17 @@ def from_multiheads(
     groups: Array = None,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    account: Account | None = None,
     **options: Unpack[PrivateOptions],
 ) -> list[PrivateCrossAttention]:
     """Return several layers of a model with one private context, all under one guarantee.
 
     (epsilon, delta)-differentially private for all of them together, and for all that a model
-    answers with them. Arguments are those of `from_multihead`.
+    answers with them: one release, which a ledger counts once. Arguments are those of
+    `from_multihead`.
 
     Args:
         modules: the layers, which attend to the same rows.
@@ -264,25 +297,32 @@ def from_multiheads(
         groups: likewise.
         entropy: likewise.
         progress: likewise.
+        ledger: likewise.
+        dataset: likewise.
+        analyst: likewise.
+        account: likewise.
         **options: likewise.
+
+    Returns:
+        One module for each.
+
+    Raises:
+        BudgetExceeded: the ledger's limit leaves no room; nothing was released.
+        InvalidInput: modules, context and bounds do not fit each other.
     """
     given = [bounds_of(each) for each in modules] if bounds is None else list(bounds)
     if len(given) != len(modules) or not modules:
         raise InvalidInput("Expected at least one module, and bounds for each.")
-    heads = [Heads.of(each) for each in modules]
-    for each, limits in zip(heads, given, strict=True):
-        _validate.instance("bounds", limits, Bounds)
-        if limits.key_map.shape[::2] != (each.key.heads, each.key.dim):
-            raise InvalidInput("Expected bounds of the same module: these are of other heads.")
     layers = [
-        Layer(each, limits.capped(each.scaling, largest_logit))
-        for each, limits in zip(heads, given, strict=True)
+        _layer(Heads.of(module), limits, largest_logit)
+        for module, limits in zip(modules, given, strict=True)
     ]
     built = build_layers(
         layers,
         Context.of(context, groups),
         epsilon=epsilon,
         delta=delta,
+        account=account_of(ledger, dataset, analyst, account),
         entropy=entropy,
         progress=progress,
         **options,
@@ -291,16 +331,22 @@ def from_multiheads(
         _private(module, layer, memories)
         for module, layer, memories in zip(modules, layers, built, strict=True)
     ]
-    with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
-        warn_of_noise(each.memories for each in made)
+    warn_of_noise((each.memories for each in made), paid=True)
     return made
+
+
+def _layer(heads: Heads, bounds: Bounds, largest_logit: float | None) -> Layer:
+    _validate.instance("bounds", bounds, Bounds)
+    if bounds.key_map.shape[::2] != (heads.key.heads, heads.key.dim):
+        raise InvalidInput("Expected bounds of the same module: these are of other heads.")
+    return Layer(heads, bounds.capped(heads.scaling, largest_logit))
 
 
 def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> PrivateCrossAttention:
     """Return a module that asks and answers like another one, from released memories."""
     notes = {"unit": _UNIT, "bounds": f"{layer.bounds.source}; what is longer is clipped"}
     return PrivateCrossAttention(
-        Memories(tuple(memories), notes, public_arrays(layer)), **_manners(module)
+        Memories(tuple(memories), notes, public_arrays(layer)), **_public_parts(module)
     )
 
 
@@ -313,14 +359,21 @@ def attach(mha: nn.Module, path: str | os.PathLike[str]) -> PrivateCrossAttentio
     Args:
         mha: the module that it was made of, or one with the same weights.
         path: of the file.
+
+    Returns:
+        A module that answers from the release.
+
+    Raises:
+        CorruptRelease: the file is none, was cut short or altered.
+        InvalidInput: the release was made with other weights.
     """
-    memories = several.Memories.load(path)
+    memories = bundle.Memories.load(path)
     check_weights("the module", memories.arrays, Heads.of(mha))
     warn_of_noise([memories])
-    return PrivateCrossAttention(memories, **_manners(mha))
+    return PrivateCrossAttention(memories, **_public_parts(mha))
 
 
-def _manners(module: nn.Module) -> dict[str, Any]:
+def _public_parts(module: nn.Module) -> dict[str, Any]:
     """Return how a module asks, and what it makes of answers: copies of its public parts."""
     return {
         "q_proj": _query_projection(module),

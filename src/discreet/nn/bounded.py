@@ -1,6 +1,10 @@
-"""Attention to train for private serving: exact, with bounds that hold by construction."""
+"""Attention to train for private serving: exact, with bounds that hold by construction.
 
-from dataclasses import replace
+With a `Rehearsal` it trains with the noise that a private memory will have.
+"""
+
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -9,10 +13,86 @@ from torch.nn import functional
 
 from discreet import _validate
 from discreet.nn.heads import HeadMap, Heads
-from discreet.nn.rehearsal import Rehearsal
+from discreet.nn.reading import batch_of, unbatched
+from discreet.privacy import Neighbours, Privacy
+from discreet.sums.layout import default_tau
+from discreet.sums.settings import noise_multiplier
 
 # What is added to a squared length before its root: nothing, but no division by zero.
 _EPSILON = 1e-12
+
+# The noise is made of so many random Fourier features; a fresh draw each time, so few serve.
+_FREQUENCIES = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """What a model is to be served with; the numbers of a future build.
+
+    `BoundedAttention` trains with the noise that such a release will have. No privacy comes from
+    it, so it is torch's own, which follows torch's seed; noise that protects comes from
+    `discreet.noise`.
+
+    What is released is S + N with normal N, so an answer's numerator has the noise φ(q)·N: a
+    Gaussian field over queries with the covariance σ²·φ(q)·φ(q') = σ²·e^(t·⟨q, q'⟩) for queries of
+    length one. One draw serves all queries of a context, as one release does.
+
+    Attributes:
+        rows: how many rows the private context will have, as for `discreet.plan`.
+        epsilon: of the release.
+        delta: of the release.
+        heads: of all layers of the model together: they share one budget.
+        neighbours: "add_remove", or "replace".
+        group_rows: the influence of a record, in rows.
+    """
+
+    rows: int
+    epsilon: float
+    delta: float
+    heads: int
+    neighbours: str = Neighbours.ADD_REMOVE
+    group_rows: float = 1.0
+
+    def __post_init__(self) -> None:
+        _validate.whole("rows", self.rows, at_least=1)
+        _validate.whole("heads", self.heads, at_least=1)
+        _validate.real("group_rows", self.group_rows, above=0)
+        _validate.real("noise", self.multiplier, above=0)
+
+    @property
+    def multiplier(self) -> float:
+        """σ, in units of what one row contributes to one head at the most."""
+        privacy = Privacy(self.epsilon, self.delta, Neighbours.parse(self.neighbours))
+        both = 2 if privacy.neighbours is Neighbours.REPLACE else 1
+        return noise_multiplier(privacy, self.heads) * both * self.group_rows
+
+    def answers(
+        self, queries: torch.Tensor, sums: torch.Tensor, rows: torch.Tensor, logit: torch.Tensor
+    ) -> torch.Tensor:
+        """Return answers from exact sums with the noise, within the unit ball.
+
+        Args:
+            queries: of length one, shape (batch, heads, m, d).
+            sums: numerators and, last, denominators over the rows at hand, in units of the largest
+                weight e^t, shape (batch, heads, m, d_v + 1).
+            rows: how many rows are at hand, shape (batch, 1, 1, 1).
+            logit: t of each head, shape (heads, 1, 1).
+
+        Returns:
+            Shape (batch, heads, m, d_v).
+        """
+        width = sums.shape[-1] - 1
+        tau = default_tau(1.0, width)
+        served = sums * (self.rows / rows)
+        spread = self.multiplier * math.hypot(1, tau)
+        noise = _field(queries, width + 1, logit) * spread
+        num = served[..., :-1] + noise[..., :-1]
+        # No fewer than so many rows at the smallest weight.
+        least = self.rows * torch.exp(-2 * logit)
+        den = torch.maximum(served[..., -1:] + noise[..., -1:] / tau, least)
+        out: torch.Tensor = num / den
+        length: torch.Tensor = torch.linalg.vector_norm(out, dim=-1, keepdim=True)
+        return out / length.clamp(min=1)
 
 
 class UnitLength(nn.Module):
@@ -114,19 +194,21 @@ class BoundedAttention(nn.Module):
             attn_mask: must be None: the release to come cannot leave rows out.
             average_attn_weights: ignored.
             is_causal: ignored.
+
+        Returns:
+            Outputs in the shape of the query; and None.
+
+        Raises:
+            InvalidInput: there is an `attn_mask`.
         """
         if attn_mask is not None:
             _validate.reject("attn_mask", "...", "None: the release to come cannot leave rows out")
-        given = (query, key, key if value is None else value)
-        batched = query.dim() == 3
-        if not batched:
-            given = tuple(each.unsqueeze(0) for each in given)  # type: ignore[assignment]
-        elif not self.batch_first:
-            given = tuple(each.transpose(0, 1) for each in given)  # type: ignore[assignment]
-        out = self.out_proj(self._attend(*given, key_padding_mask))
-        if not batched:
-            return out.squeeze(0), None
-        return (out if self.batch_first else out.transpose(0, 1)), None
+        query_rows, key_rows, value_rows = (
+            batch_of(each, batch_first=self.batch_first)
+            for each in (query, key, key if value is None else value)
+        )
+        out = self.out_proj(self._attend(query_rows, key_rows, value_rows, key_padding_mask))
+        return unbatched(out, query, batch_first=self.batch_first), None
 
     def _attend(
         self,
@@ -163,15 +245,13 @@ class BoundedAttention(nn.Module):
             HeadMap.of(each.weight, each.bias, self.num_heads)
             for each in (self.q_proj, self.k_proj, self.v_proj)
         )
-        scaling = self.temperatures.detach().cpu().double().numpy()
         # Of length one: a root mean square of 1/√d.
-        gain = np.full(self.head_dim, self.head_dim**-0.5)
-        unit = {"gain": gain, "epsilon": _EPSILON / self.head_dim}
+        gain, epsilon = np.full(self.head_dim, self.head_dim**-0.5), _EPSILON / self.head_dim
         return Heads(
-            replace(query, **unit),  # type: ignore[arg-type]
-            replace(key, **unit),  # type: ignore[arg-type]
+            replace(query, gain=gain, epsilon=epsilon),
+            replace(key, gain=gain, epsilon=epsilon),
             value,
-            scaling=np.asarray(scaling),
+            scaling=self.temperatures.detach().cpu().double().numpy(),
             value_limit=1.0,
         )
 
@@ -195,3 +275,14 @@ def _sums(
         rows = (~padding).sum(dim=1)[:, None, None, None].to(keys.dtype).clamp(min=1)
     ones = torch.ones_like(values[..., :1])
     return weights @ torch.cat([values, ones], dim=-1), rows
+
+
+def _field(queries: torch.Tensor, columns: int, logit: torch.Tensor) -> torch.Tensor:
+    """Return normal fields with covariance e^(t·(⟨q, q'⟩ - 1)), one draw for each batch item."""
+    batch, heads, _, dim = queries.shape
+    device, dtype = queries.device, queries.dtype
+    frequencies = torch.randn(batch, heads, dim, _FREQUENCIES, device=device, dtype=dtype)
+    angles = queries @ frequencies * torch.sqrt(logit)
+    both = torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1)
+    weights = torch.randn(batch, heads, 2 * _FREQUENCIES, columns, device=device, dtype=dtype)
+    return both @ weights / math.sqrt(_FREQUENCIES)

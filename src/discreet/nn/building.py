@@ -1,36 +1,35 @@
 """From the private rows that a model attends to, to memories: the one place that sees them.
 
 A row x becomes the keys M·(W_k·x + b_k - centre) and the values W_v·x + b_v - centre of all heads
-of all layers, exactly and row by row (`projection`); `discreet.sums` adds them up and releases
-them, all heads and layers in one Gaussian mechanism.
+of all layers, exactly and row by row (`heads`); `discreet.sums` adds them up and releases them, all
+heads and layers in one Gaussian mechanism.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 import numpy as np
 
 from discreet import _validate
 from discreet._api import Builder
-from discreet._arrays import float64, has_mask, plain_numbers
-from discreet._typing import Array, Floats, Integers
+from discreet._typing import Floats
 from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.features.fourier import Fourier, random_error
 from discreet.features.kernel import LARGEST_LOGIT, Evidence, Kernel
-from discreet.nn.alone import Encoded
+from discreet.ledger import Account
 from discreet.nn.bounds import Bounds
-from discreet.nn.heads import Heads
-from discreet.nn.projection import ExactLinear, normalised
+from discreet.nn.heads import HeadMap, Heads
+from discreet.nn.records import Context
 from discreet.noise import Entropy
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
 from discreet.sums.progress import progress_bar
 from discreet.sums.settings import Shape, Unit
-from discreet.sums.source import Records, tables_of
+from discreet.sums.source import tables_of
 
 # "auto" takes the best polynomial that fits: features cost time, and no noise. The last are taken
 # only where random features would do worse.
@@ -39,6 +38,9 @@ _ERRORS, _USUAL_ERROR = (1e-3, 1e-2, 5e-2, 0.1, 0.2, 0.4), 5e-2
 # Unless others are asked for: the most features whose states are no larger than this together, but
 # for 2^11 of them, which are always allowed, and no more than 2^14.
 _STATE_BYTES, _FEWEST, _MOST = 2**26, 11, 14
+
+# Options of `build` that choose a kernel: here each head gets its own.
+_KERNEL_OPTIONS = ("kernel", "eps_s", "features")
 
 # So many bytes of keys and values are made at a time.
 _AT_ONCE = 2**26
@@ -86,142 +88,63 @@ class Layer:
         return self.bounds.largest_logits(self.heads.scaling)
 
     @cached_property
-    def _key_map(self) -> ExactLinear:
-        """Keys of all heads, one after the other; balanced at once unless they are normalised."""
+    def _keys(self) -> HeadMap:
+        """What makes keys of rows; balanced at once unless they are normalised."""
         maps, bounds = self.heads.key, self.bounds
         if maps.gain is not None:
-            return _flat(maps.weight, maps.bias)
+            return maps
         shift = np.einsum("hij,hj->hi", bounds.key_map, maps.bias - bounds.key_centre)
-        return _flat(bounds.key_map @ maps.weight, shift)
+        return HeadMap(bounds.key_map @ maps.weight, shift)
 
     @cached_property
-    def _value_map(self) -> ExactLinear:
+    def _values(self) -> HeadMap:
         maps = self.heads.value
-        return _flat(maps.weight, maps.bias - self.bounds.value_centre)
+        return replace(maps, bias=maps.bias - self.bounds.value_centre)
 
     def project(self, rows: Floats, value_rows: Floats) -> list[tuple[Floats, Floats]]:
         """Return keys (n, d) and values (n, d_v) of each head, row by row to the bit."""
-        heads = self.heads.key.heads
-        width = self._key_map.weight.shape[0] // heads
-        keys = self._key_map(rows).reshape(len(rows), heads, width).swapaxes(0, 1)
-        if self.heads.key.gain is not None:
-            keys = self._normalised(keys)
-        values = self._value_map(value_rows).reshape(len(rows), heads, self.value_dim)
-        values = values.swapaxes(0, 1)
-        return list(zip(keys, values, strict=True))
-
-    def _normalised(self, keys: Floats) -> Floats:
-        """Return keys as the model normalises them; M is one, or diagonal, for such heads."""
-        maps, bounds = self.heads.key, self.bounds
-        gain = cast("Floats", maps.gain)
-        flat = normalised(keys.reshape(-1, maps.dim), gain, maps.epsilon).reshape(keys.shape)
-        diagonal = np.einsum("hii->hi", bounds.key_map)[:, None, :]
-        return np.asarray((flat - bounds.key_centre[:, None, :]) * diagonal)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Context:
-    """The rows that a model attends to. PRIVATE.
-
-    Attributes:
-        rows: what keys are made of, shape (n, D).
-        value_rows: what values are made of, shape (n, D_v); usually the same.
-        groups: a number for the record of each row, shape (n,); None if each row is its own.
-    """
-
-    rows: Floats
-    value_rows: Floats
-    groups: Integers | None = None
-
-    @classmethod
-    def of(cls, context: Array, groups: Array = None, *, mask: Array = None) -> "Context":
-        """Return rows of any library, or a pair of them, as float64; in their order.
-
-        Args:
-            context: rows of shape (n, D), or of a batch, (records, n, D); or a pair of such; or
-                records that were encoded each alone.
-            groups: the record of each row, in that shape but for D.
-            mask: which rows there are, likewise; the others are padding, and dropped.
-        """
-        if isinstance(context, Encoded):
-            groups = context.groups if groups is None else groups
-            context = context.rows
-        pair = context if isinstance(context, tuple) else (context, context)
-        if len(pair) != 2:
-            raise InvalidInput("Expected context to be rows, or a pair (key rows, value rows).")
-        first = _rows(pair[0])
-        second = first if pair[1] is pair[0] else _rows(pair[1])
-        shape = first.shape[:-1]
-        if second.shape[:-1] != shape:
-            raise InvalidInput("Expected as many key rows as value rows, in the same order.")
-        # One text among the numbers of a mask would make texts of all, and "0" is true.
-        given = np.ones(shape) if mask is None else plain_numbers("attention_mask", mask)
-        keep = float64(given).astype(bool)
-        if keep.shape != shape:
-            raise InvalidInput(
-                "Expected attention_mask to have the shape of the context, but for D."
-            )
-        codes = None if groups is None else _codes(groups, shape)[keep]
-        return cls(first[keep], second[keep], codes)
-
-    def chunks(self, most: int) -> Iterator["Context"]:
-        """Yield at most so many rows at a time, each record whole; at least one chunk."""
-        count = len(self.rows)
-        if self.groups is None:
-            for start in range(0, max(count, 1), most):
-                part = slice(start, start + most)
-                yield Context(self.rows[part], self.value_rows[part])
-            return
-        _, record, sizes = np.unique(self.groups, return_inverse=True, return_counts=True)
-        order = np.argsort(record, kind="stable")
-        ends = np.cumsum(sizes)
-        start = 0
-        while start < count or start == count == 0:
-            at = int(np.searchsorted(ends, start + most, side="right"))
-            fitting = int(ends[at - 1]) if at else 0
-            end = fitting if fitting > start else int(ends[at]) if count else 0
-            some = order[start:end]
-            yield Context(self.rows[some], self.value_rows[some], self.groups[some])
-            if end == 0:
-                return
-            start = end
+        keys = self._keys.project(rows)
+        if self.heads.key.gain is not None:  # M is one, or diagonal, for such heads
+            diagonal = np.einsum("hii->hi", self.bounds.key_map)[:, None, :]
+            keys = (keys - self.bounds.key_centre[:, None, :]) * diagonal
+        return list(zip(keys, self._values.project(value_rows), strict=True))
 
 
 def build_layers(
     layers: Sequence[Layer],
     context: Context,
     *,
-    epsilon: float,
-    delta: float,
+    account: Account | None = None,
     entropy: Entropy | None = None,
     progress: bool = False,
-    **options: Any,  # noqa: ANN401 (PrivateOptions)
+    **options: Any,  # noqa: ANN401 (epsilon, delta and PrivateOptions)
 ) -> list[list[Memory]]:
     """Return the memories of each layer, one for each key head; all under one (epsilon, delta).
 
     Differentially private for one row of the context, or for one record (`Context.groups`):
-    `docs/privacy.md`, "Memory".
+    `docs/privacy.md`, "Memory". One release, which is counted once, before its noise is drawn.
+
+    Args:
+        layers: which attend to the same rows.
+        context: the rows.
+        account: on which the release is counted, if on any.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        **options: epsilon, delta and `PrivateOptions`.
+
+    Raises:
+        BudgetExceeded: the account leaves no room; nothing was released.
     """
-    unknown = sorted(options.keys() - PrivateOptions.__annotations__.keys())
-    if unknown:
-        known = ", ".join(PrivateOptions.__annotations__)
-        raise InvalidInput(f"Expected options among {known}; {unknown[0]!r} is none of them.")
+    _check_options(options)
     for layer in layers:
-        for maps, rows in (
-            (layer.heads.key, context.rows),
-            (layer.heads.value, context.value_rows),
-        ):
-            if maps.weight.shape[-1] != rows.shape[-1]:
-                width = maps.weight.shape[-1]
-                _validate.reject("context.shape[-1]", rows.shape[-1], f"the layer's own {width}")
+        _check_width(layer.heads.key, context.rows)
+        _check_width(layer.heads.value, context.value_rows)
     heads = sum(layer.heads.key.heads for layer in layers)
     unit = Unit.ROW if context.groups is None else Unit.RECORD
-    asked = {"epsilon": epsilon, "delta": delta, **options}
-    kernel_options = {name: asked.pop(name, None) for name in ("kernel", "eps_s", "features")}
-    given = {**asked, **kernel_options}
-    kernels = [kernel for layer in layers for kernel in _kernels(layer, heads, unit, given)]
+    kernels = [kernel for layer in layers for kernel in _kernels(layer, heads, unit, options)]
     builder = Builder(
-        **asked,
+        **{name: value for name, value in options.items() if name not in _KERNEL_OPTIONS},
+        account=account,
         kernel=kernels,
         value_norm=[float(norm) for layer in layers for norm in layer.bounds.value_norm],
     )
@@ -237,6 +160,19 @@ def build_layers(
         warnings.simplefilter("ignore", MostlyNoiseWarning)
         memories = iter(builder.release(entropy))
     return [[next(memories) for _ in range(layer.heads.key.heads)] for layer in layers]
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    known = PrivateOptions.__annotations__
+    unknown = sorted(options.keys() - known.keys() - {"epsilon", "delta"})
+    if unknown:
+        listed = ", ".join(known)
+        raise InvalidInput(f"Expected options among {listed}; {unknown[0]!r} is none of them.")
+
+
+def _check_width(maps: HeadMap, rows: Floats) -> None:
+    if maps.width != rows.shape[-1]:
+        _validate.reject("context.shape[-1]", rows.shape[-1], f"the layer's own {maps.width}")
 
 
 def _kernels(layer: Layer, heads: int, unit: Unit, options: dict[str, Any]) -> list[Kernel]:
@@ -257,8 +193,8 @@ def _kernels(layer: Layer, heads: int, unit: Unit, options: dict[str, Any]) -> l
     most = given.setdefault("features", _most_features(heads, layer.value_dim))
     shape = Shape(heads=(heads,), key_dim=layer.key_dim, value_dim=layer.value_dim)
     # What random features do to a weight of one.
-    of_waves = float(np.exp(np.max(layer.logits))) * random_error(most // 2)
-    errors = [each for each in _ERRORS if each <= max(of_waves, _USUAL_ERROR)]
+    fourier_error = float(np.exp(np.max(layer.logits))) * random_error(most // 2)
+    errors = [each for each in _ERRORS if each <= max(fourier_error, _USUAL_ERROR)]
     for eps_s in errors if wanted is None else (wanted,):
         asked = Options(
             **given,
@@ -286,28 +222,3 @@ def _most_features(heads: int, value_dim: int) -> int:
     """Return how many features a head may have, so that all states fit; a power of two."""
     room = _STATE_BYTES // (8 * heads * (value_dim + 1))
     return int(2 ** min(max(int(np.log2(max(room, 1))), _FEWEST), _MOST))
-
-
-def _flat(weight: Floats, bias: Floats) -> ExactLinear:
-    return ExactLinear(weight.reshape(-1, weight.shape[-1]), bias.reshape(-1))
-
-
-def _rows(array: Array) -> Floats:
-    if has_mask(array):
-        raise InvalidInput("Expected context without a mask: leave rows out instead.")
-    try:
-        rows = float64(plain_numbers("context", array))
-    except InvalidInput:
-        rows = np.empty(0)
-    if rows.ndim < 2:
-        raise InvalidInput("Expected context to be rows of real numbers, shape (n, D).") from None
-    if not np.all(np.isfinite(rows)):
-        raise InvalidInput("Expected context to have no NaN and no infinity.")
-    return rows
-
-
-def _codes(groups: Array, shape: tuple[int, ...]) -> Integers:
-    """Return a whole number for each row, the same for rows of one record."""
-    if hasattr(groups, "shape") and len(groups.shape) > 1 and tuple(groups.shape) == shape:
-        groups = groups.reshape(-1)
-    return Records.of(groups, int(np.prod(shape))).of_row.reshape(shape)

@@ -1,20 +1,27 @@
-"""All layers of one model that share a private context: one release, one card, one file."""
+"""All layers of one model that share a private context: one release, one card, one file.
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
-from typing import Unpack
+`discreet.integrations` says where a model attends to its context (a `Place`), and what it does
+there in place of attending.
+"""
+
+import abc
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from torch import nn
 
 from discreet._typing import Floats
 from discreet._warn import warn
 from discreet.errors import CorruptRelease, InvalidInput, MostlyNoiseWarning
-from discreet.nn.bounds import WEIGHTS, Bounds
-from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
+from discreet.nn.bounds import WEIGHTS, Bounds, weight_bounds
+from discreet.nn.building import Layer, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
-from discreet.noise import Entropy
+from discreet.nn.records import Context
 from discreet.readers.attention.bundle import PLACES, SHAPE, Memories, mostly_noise
 from discreet.readers.attention.memory import Memory
 
@@ -24,27 +31,93 @@ _MAP, _CENTRE, _SIGNATURE = "query_map", "value_centre", "signature"
 _OTHER = 0.05
 
 
-def layer_at(
-    name: str,
-    heads: Heads,
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Place(abc.ABC):
+    """One cross-attention module of a model.
+
+    Attributes:
+        name: under which the model knows it.
+        module: itself.
+        query_norm: the norm layer whose output queries are made of, if there is one.
+        context_norm: the norm layer whose output keys and values are made of, or a bound on the
+            length of these rows; None if nothing bounds them.
+    """
+
+    name: str
+    module: nn.Module
+    query_norm: nn.Module | None
+    context_norm: nn.Module | float | None
+
+    @abc.abstractmethod
+    def heads(self) -> Heads:
+        """Return the module's public weights, head by head."""
+
+    def layer(self, given: Mapping[str, Bounds] | None, largest_logit: float | None) -> Layer:
+        """Return the layer with its bounds.
+
+        Args:
+            given: bounds by name, of `calibrate`; None for those that follow from the weights.
+            largest_logit: no bound allows more than this; None for no limit.
+        """
+        heads = self.heads()
+        if given is None:
+            bounds = self._weight_bounds(heads)
+        elif self.name in given:
+            bounds = given[self.name]
+        else:
+            raise InvalidInput(f"Expected bounds for {self.name}.")
+        return Layer(heads, bounds.capped(heads.scaling, largest_logit))
+
+    def _weight_bounds(self, heads: Heads) -> Bounds:
+        asks = heads.query.gain if self.query_norm is None else self.query_norm
+        for what, bounded_by in (("queries", asks), ("context", self.context_norm)):
+            if bounded_by is None:
+                raise InvalidInput(
+                    f"Expected bounds: no norm layer bounds the {what} of {self.name}. Use "
+                    "`calibrate`."
+                )
+        return weight_bounds(heads, queries=self.query_norm, context=self.context_norm)
+
+
+_Place = TypeVar("_Place", bound=Place)
+
+
+def build_places(
+    places: Sequence[Place],
+    context: Context,
     *,
-    given: Mapping[str, Bounds] | None,
-    from_weights: Callable[[], Bounds],
+    bounds: Mapping[str, Bounds] | None,
     largest_logit: float | None,
-) -> Layer:
-    """Return one layer of a model with its bounds.
+    notes: Mapping[str, str],
+    **options: Any,  # noqa: ANN401 (those of `build_layers`)
+) -> Memories:
+    """Return one release for all layers of a model, by the names that the layers have there.
+
+    (epsilon, delta)-differentially private for one row of the context, or one record; all layers
+    and heads together.
 
     Args:
-        name: of the layer.
-        heads: its weights.
-        given: bounds by name, of `calibrate`; None to take those of the weights.
-        from_weights: makes these.
+        places: the layers.
+        context: the rows that they attend to.
+        bounds: by name, of `calibrate`; None for those that follow from the weights.
         largest_logit: no bound allows more than this; None for no limit.
+        notes: what the card says besides.
+        **options: those of `build_layers`.
     """
-    if given is not None and name not in given:
-        raise InvalidInput(f"Expected bounds for {name}.")
-    bounds = from_weights() if given is None else given[name]
-    return Layer(heads, bounds.capped(heads.scaling, largest_logit))
+    if not places:
+        raise InvalidInput("Expected at least one layer with cross-attention.")
+    layers = {place.name: place.layer(bounds, largest_logit) for place in places}
+    built = build_layers(list(layers.values()), context, **options)
+    arrays: dict[str, Floats] = {}
+    for name, layer in layers.items():
+        arrays |= {f"{name}.{key}": each for key, each in public_arrays(layer).items()}
+    sources = sorted({layer.bounds.source for layer in layers.values()})
+    said = {
+        **notes,
+        "bounds": f"{'; '.join(sources)}; what is longer is clipped",
+        PLACES: ", ".join(layers),
+    }
+    return Memories(tuple(memory for part in built for memory in part), said, arrays)
 
 
 def public_arrays(layer: Layer) -> dict[str, Floats]:
@@ -55,6 +128,15 @@ def public_arrays(layer: Layer) -> dict[str, Floats]:
         SHAPE: np.array([layer.heads.key.heads, layer.heads.repeats]),
         _SIGNATURE: _signature(layer.heads),
     }
+
+
+def _signature(heads: Heads) -> Floats:
+    """Return what the projections of queries and values make of one public vector."""
+    made = []
+    for maps in (heads.query, heads.value):
+        vector = np.cos(1.0 + np.arange(maps.width))
+        made.append((maps.weight @ vector + maps.bias).ravel())
+    return np.concatenate([*made, heads.scaling])
 
 
 def check_weights(name: str, arrays: Mapping[str, Floats], heads: Heads) -> None:
@@ -75,52 +157,29 @@ def check_weights(name: str, arrays: Mapping[str, Floats], heads: Heads) -> None
         )
 
 
-def _signature(heads: Heads) -> Floats:
-    """Return what the projections of queries and values make of one public vector."""
-    made = []
-    for maps in (heads.query, heads.value):
-        vector = np.cos(1.0 + np.arange(maps.weight.shape[-1]))
-        made.append((maps.weight @ vector + maps.bias).ravel())
-    return np.concatenate([*made, heads.scaling])
+def warn_of_noise(releases: Iterable[Memories], *, paid: bool = False) -> None:
+    """Warn with `MostlyNoiseWarning`, once, if outputs of layers are predicted to be mostly noise.
 
+    By what the releases themselves answer: post-processing.
 
-def build_places(
-    layers: Mapping[str, Layer],
-    context: Context,
-    *,
-    epsilon: float,
-    delta: float,
-    notes: Mapping[str, str],
-    entropy: Entropy | None = None,
-    progress: bool = False,
-    **options: Unpack[PrivateOptions],
-) -> Memories:
-    """Return one release for all layers of a model, by the names that the layers have there.
-
-    (epsilon, delta)-differentially private for one row of the context, or one record; all layers
-    and heads together.
+    Args:
+        releases: of one model.
+        paid: they were built just now. A warning that is an error is then left out: what is paid
+            for is not thrown away.
     """
-    if not layers:
-        raise InvalidInput("Expected at least one layer with cross-attention.")
-    built = build_layers(
-        list(layers.values()),
-        context,
-        epsilon=epsilon,
-        delta=delta,
-        entropy=entropy,
-        progress=progress,
-        **options,
-    )
-    arrays: dict[str, Floats] = {}
-    for name, layer in layers.items():
-        arrays |= {f"{name}.{key}": each for key, each in public_arrays(layer).items()}
-    sources = sorted({layer.bounds.source for layer in layers.values()})
-    said = {
-        **notes,
-        "bounds": f"{'; '.join(sources)}; what is longer is clipped",
-        PLACES: ", ".join(layers),
-    }
-    return Memories(tuple(memory for part in built for memory in part), said, arrays)
+    given = list(releases)
+    text = mostly_noise(ratio for each in given for ratio in each.observed_signal_to_error.values())
+    if text is None:
+        return
+    logit = max(memory.kernel.largest_logit for each in given for memory in each)
+    loose = any(WEIGHTS in each.notes.get("bounds", "") for each in given)
+    helps = "bounds of `calibrate`" if loose else "a smaller largest_logit, which clips"
+    with suppress(*([MostlyNoiseWarning] if paid else [])):
+        warn(
+            f"{text} Built again, this helps: {helps}, since the noise grows with e to the power "
+            f"of the largest logit, {logit:.3g} here; fewer heads; more rows; a larger epsilon.",
+            MostlyNoiseWarning,
+        )
 
 
 def names_of(memories: Memories) -> list[str]:
@@ -130,35 +189,39 @@ def names_of(memories: Memories) -> list[str]:
     return memories.notes[PLACES].split(", ")
 
 
-def warn_of_noise(releases: Iterable[Memories]) -> None:
-    """Warn with `MostlyNoiseWarning`, once, if outputs of layers are predicted to be mostly noise.
+def answering(
+    model: nn.Module, memories: Memories, places: Iterable[_Place]
+) -> list[tuple[_Place, PrivateHeads]]:
+    """Return the layers of a model that a release is for, and what answers in place of each.
 
-    By what the releases themselves answer: post-processing.
+    The buffers of these modules are not part of a model's `state_dict`: a model's file stays what
+    it was.
+
+    Args:
+        model: whose weights must be those that the release was made with.
+        memories: the release.
+        places: where the model attends to such a context.
+
+    Raises:
+        InvalidInput: the release is for another model.
     """
-    given = list(releases)
-    text = mostly_noise(ratio for each in given for ratio in each.observed_signal_to_error.values())
-    if text is None:
-        return
-    logit = max(memory.kernel.largest_logit for each in given for memory in each)
-    loose = any(WEIGHTS in each.notes.get("bounds", "") for each in given)
-    helps = "bounds of `calibrate`" if loose else "a smaller largest_logit, which clips"
-    warn(
-        f"{text} Built again, this helps: {helps}, since the noise grows with e to the power of "
-        f"the largest logit, {logit:.3g} here; fewer heads; more rows; a larger epsilon.",
-        MostlyNoiseWarning,
-    )
+    heads = _heads_of(memories)
+    by_name = {place.name: place for place in places}
+    missing = [name for name in heads if name not in by_name]
+    if missing:
+        raise InvalidInput(f"Expected a model with the layers of the release; no {missing[0]}.")
+    for name in heads:
+        check_weights(name, _arrays_at(memories, name), by_name[name].heads())
+    device = next(model.parameters()).device
+    return [(by_name[name], private.to(device)) for name, private in heads.items()]
 
 
-def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
-    """Return the modules that answer for each layer of a release, by its name in the model.
-
-    Their buffers are not part of a model's `state_dict`: a model's file stays what it was.
-    """
+def _heads_of(memories: Memories) -> dict[str, PrivateHeads]:
+    """Return what answers for each layer of a release, by its name in the model."""
     found, start = {}, 0
     for name in names_of(memories):
-        sizes, turn, centre = (
-            memories.arrays.get(f"{name}.{each}", np.empty(0)) for each in (SHAPE, _MAP, _CENTRE)
-        )
+        arrays = _arrays_at(memories, name)
+        sizes, turn, centre = (arrays.get(each, np.empty(0)) for each in (SHAPE, _MAP, _CENTRE))
         heads, repeats = sizes.tolist() if sizes.shape == (2,) else (0, 0)
         members = memories.members[start : start + heads]
         if not _fits(members, heads, turn, centre):
@@ -170,7 +233,7 @@ def heads_of(memories: Memories) -> dict[str, PrivateHeads]:
     return found
 
 
-def arrays_at(memories: Memories, name: str) -> dict[str, Floats]:
+def _arrays_at(memories: Memories, name: str) -> dict[str, Floats]:
     """Return the public arrays of one layer of a release."""
     start = f"{name}."
     found = memories.arrays.items()

@@ -198,3 +198,17 @@ def linear_weight(layer: nn.Module, width: int) -> torch.Tensor:
     if not torch.allclose(made[-1], both, atol=1e-3 * float(made.abs().max()) * width**0.5):
         raise InvalidInput("Expected the projection behind the heads to be linear.")
     return found
+
+
+def batch_of(rows: torch.Tensor, *, batch_first: bool) -> torch.Tensor:
+    """Return what torch's attention takes, (m, batch, E) or (m, E), with the batch first."""
+    if rows.dim() != 3:
+        return rows.unsqueeze(0)
+    return rows if batch_first else rows.transpose(0, 1)
+
+
+def unbatched(out: torch.Tensor, like: torch.Tensor, *, batch_first: bool) -> torch.Tensor:
+    """Return outputs (batch, m, e) with the axes that a query has."""
+    if like.dim() != 3:
+        return out.squeeze(0)
+    return out if batch_first else out.transpose(0, 1)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from attention import joint_distance, rows
+from counted_builds import CountedBuilds
 
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("diffusers", reason="needs the extra `diffusers`")
@@ -320,3 +321,14 @@ def test_whoever_builds_or_attaches_is_told_once_which_layers_are_noise(tmp_path
         attach(unet(), tmp_path / "context.safetensors")
     kinds = [each.category for each in told]
     assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]
+
+
+@pytest.mark.filterwarnings("ignore::discreet.MostlyNoiseWarning")
+class TestBudget(CountedBuilds):
+    def models(self):
+        return [unet()]
+
+    def build(self, models, **options):
+        [model] = models
+        privatize(model, CONTEXT, features=100, **options)
+        return [model.private_contexts["text"]]

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from attention import joint_distance
+from counted_builds import CountedBuilds
 
 torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 pytest.importorskip("transformers", reason="needs the extra `transformers`")
@@ -367,6 +368,24 @@ def test_a_release_of_another_model_is_refused(tmp_path):
         attach(model, tmp_path / "memory.safetensors")
 
 
+@pytest.mark.parametrize("name", ["t5", "fsmt"])
+@torch.no_grad()
+def test_a_release_that_fits_some_layers_only_changes_none(name, tmp_path):
+    model, path = tiny_models.model(name), tmp_path / "context.safetensors"
+    release(privatize(copy.deepcopy(model), encoded(model, name)[0], **FAST), path)
+    *_, last = [
+        module
+        for layer, module in model.named_modules()
+        if layer.endswith(("EncDecAttention", "encoder_attn"))
+    ]
+    for weight in last.parameters():
+        weight.mul_(2)
+    before = [(layer, type(module)) for layer, module in model.named_modules()]
+    with pytest.warns(discreet.NotPrivateWarning), pytest.raises(discreet.InvalidInput):
+        attach(model, path)
+    assert [(layer, type(module)) for layer, module in model.named_modules()] == before
+
+
 def outputs_of(model, name, **inputs):
     """What one module of a model makes in a call."""
     seen = []
@@ -419,3 +438,14 @@ def test_whoever_builds_or_attaches_is_told_once_which_layers_are_noise(tmp_path
         attach(tiny_models.model("t5"), tmp_path / "context.safetensors")
     kinds = [each.category for each in told]
     assert sorted(kinds, key=str) == [discreet.MostlyNoiseWarning, discreet.NotPrivateWarning]
+
+
+@pytest.mark.filterwarnings("ignore::discreet.MostlyNoiseWarning")
+class TestBudget(CountedBuilds):
+    def models(self):
+        return [tiny_models.model("t5")]
+
+    def build(self, models, **options):
+        [model] = models
+        rows, _ = encoded(tiny_models.model("t5"), "t5")
+        return [privatize(model, rows, features=100, **options).private_context]

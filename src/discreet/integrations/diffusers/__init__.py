@@ -1,11 +1,11 @@
 """Private context for diffusion models of diffusers. Needs the extra `diffusers`.
 
-`privatize` in `door` is the front door: `encode_contexts` (texts or images, each alone) → `places`
-(where the model attends to them) → `discreet.nn.model` (one release for all layers and heads) →
-`processor` (the release in place of the context).
+`privatize` in `context` is the front door: texts or images, each encoded alone → `attention` (where
+the model attends to them) → `discreet.nn.model` (one release for all layers and heads) →
+`attention` again (the release in place of the context).
 """
 
-from discreet.integrations.diffusers.door import (
+from discreet.integrations.diffusers.context import (
     attach,
     calibrate,
     encode_contexts,

@@ -1,13 +1,39 @@
-"""What a model is to attend to: the rows that its encoder makes of passages, each passage alone."""
+"""`privatize` and its kin: an encoder-decoder of transformers with a private context."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Unpack
 
 import torch
 from transformers import PreTrainedModel
 
+from discreet import _validate
+from discreet._typing import Array
 from discreet.errors import InvalidInput
-from discreet.nn.alone import Encoded, each_alone
+from discreet.integrations.transformers.places import Place, hidden_states, places_of
+from discreet.integrations.transformers.serving import (
+    check_fresh,
+    install,
+    private_context,
+    private_layers,
+)
+from discreet.ledger import Account, Ledger
+from discreet.ledger.ledger import account_of
+from discreet.nn.bounds import Bounds, watched_bounds
+from discreet.nn.building import PrivateOptions
+from discreet.nn.model import build_places, warn_of_noise, watched_stderr
+from discreet.nn.records import Context, Encoded, each_alone
+from discreet.noise import Entropy
+from discreet.readers.attention import bundle
+
+_OF_ROWS = (
+    "one row of the context: what the encoder made of one token. The encoder's self-attention "
+    "mixes the tokens of a passage, so the promise does not reach a token of the raw input"
+)
+_OF_RECORDS = (
+    "one record of the context, all of its rows. It reaches the raw input if each record was "
+    "encoded alone, as `encode_passages` does"
+)
 
 
 def encode_passages(
@@ -27,6 +53,12 @@ def encode_passages(
             Padding is dropped where an `attention_mask` says so; a batch of several needs one,
             unless it has no padding.
         progress: whether to show a progress bar.
+
+    Returns:
+        The rows of all passages, and the passage of each: PRIVATE.
+
+    Raises:
+        InvalidInput: a batch is none, or its padding is not known.
     """
     encoder = model.get_encoder()
     device = next(model.parameters()).device
@@ -44,6 +76,203 @@ def encode_passages(
         width = int(model.config.hidden_size)
         return Encoded(torch.zeros((0, width)), torch.zeros((0,), dtype=torch.long))
     return found
+
+
+def privatize(
+    model: PreTrainedModel,
+    context: Encoded | Array,
+    *,
+    epsilon: float,
+    delta: float,
+    groups: Array = None,
+    attention_mask: Array = None,
+    bounds: Mapping[str, Bounds] | None = None,
+    largest_logit: float | None = None,
+    layers: Sequence[int] | None = None,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    account: Account | None = None,
+    **options: Unpack[PrivateOptions],
+) -> PreTrainedModel:
+    """Put a private context in place of what a model's cross-attention attends to; in place.
+
+    (epsilon, delta)-differentially private for one passage (`Encoded`), one record (`groups`) or
+    one row; all layers and heads together, on one card (`model.private_context.card`). `generate`
+    and calls then need no encoder input; what the model goes on from is `decoder_input_ids`.
+
+    The promise is about rows of the encoder's output. An encoder mixes the tokens of what it
+    encodes together: only records that were encoded alone (`encode_passages`) are protected as raw
+    input.
+
+    Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be mostly noise; the
+    card has the prediction of each, and `layer_stderr` what a call of the model has.
+
+    Args:
+        model: T5, BART, Whisper, Moonshine, Mllama and their kin.
+        context: from `encode_passages`; or rows of an encoder's output, shape (n, D), or a batch
+            (records, n, D).
+        epsilon: above 0.
+        delta: above 0.
+        groups: the record of each row, in the shape of the context but for D; by default the
+            passage, or the row itself.
+        attention_mask: 0 for rows of the context that are padding, in the same shape: dropped.
+        bounds: from `calibrate`; None for bounds that follow from the weights.
+        largest_logit: clips keys and queries so that no logit is larger; the noise grows with e to
+            this power.
+        layers: which cross-attention layers, counted from 0; None for all. Others still attend to
+            the encoder's output that a call gives them.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        account: the three in one, from `Ledger.account`.
+        **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
+            `discreet.build`.
+
+    Returns:
+        The same model.
+
+    Raises:
+        BudgetExceeded: the ledger's limit leaves no room; nothing was released, and the model is
+            what it was.
+        InvalidInput: model, context and bounds do not fit each other, or the model has a private
+            context already.
+    """
+    _validate.instance("model", model, PreTrainedModel)
+    check_fresh(model)
+    rows = _context(context, groups, attention_mask)
+    memories = build_places(
+        _chosen(places_of(model), layers),
+        rows,
+        bounds=bounds,
+        largest_logit=largest_logit,
+        notes={"unit": _OF_ROWS if rows.groups is None else _OF_RECORDS},
+        epsilon=epsilon,
+        delta=delta,
+        account=account_of(ledger, dataset, analyst, account),
+        entropy=entropy,
+        progress=progress,
+        **options,
+    )
+    install(model, memories)
+    warn_of_noise([memories], paid=True)
+    return model
+
+
+def release(model: PreTrainedModel, path: str | os.PathLike[str]) -> None:
+    """Write the private context of a model to one file; the model's own weights are not in it.
+
+    Args:
+        model: with a private context.
+        path: of the file.
+    """
+    private_context(model).save(path)
+
+
+def attach(model: PreTrainedModel, path: str | os.PathLike[str]) -> PreTrainedModel:
+    """Put the private context in a file that `release` wrote on a fresh model; in place.
+
+    Warns with `MostlyNoiseWarning` if outputs of some layers are predicted to be mostly noise.
+
+    Args:
+        model: with the weights that the release was made with.
+        path: of the file.
+
+    Returns:
+        The same model.
+
+    Raises:
+        CorruptRelease: the file is none, was cut short or altered.
+        InvalidInput: the release is for another model.
+    """
+    _validate.instance("model", model, PreTrainedModel)
+    memories = bundle.Memories.load(path)
+    install(model, memories)
+    warn_of_noise([memories])
+    return model
+
+
+def layer_stderr(
+    model: PreTrainedModel,
+    *inputs: Any,  # noqa: ANN401 (the model's own)
+    **named: Any,  # noqa: ANN401
+) -> dict[str, torch.Tensor]:
+    """Return the standard errors of the outputs of private layers, in one call of the model.
+
+    Of each cross-attention module by itself, given what it is asked in this call, against exact
+    attention over the same rows: noise and kernel of all of its heads together; 1.96 of them hold
+    95% of the time, but for what bounds clip. What the rest of the model makes of such errors is
+    not in them. Post-processing, like an answer.
+
+    Args:
+        model: with a private context.
+        *inputs: what the model is called with.
+        **named: likewise, by name: `decoder_input_ids`.
+
+    Returns:
+        Shape (batch, positions, width), by the layer's name.
+
+    Raises:
+        InvalidInput: the model has no private context.
+    """
+    _validate.instance("model", model, PreTrainedModel)
+    return watched_stderr(private_layers(model), lambda: model(*inputs, **named))
+
+
+def calibrate(
+    model: PreTrainedModel,
+    public_inputs: Iterable[Mapping[str, torch.Tensor]],
+    *,
+    quantile: float = 0.99,
+) -> dict[str, Bounds]:
+    """Return bounds of all cross-attention layers from public inputs, for `privatize`.
+
+    Never give it private inputs: bounds are released as they are. Private rows that exceed them are
+    clipped.
+
+    Args:
+        model: as for `privatize`, before it.
+        public_inputs: what the model is called with, as a mapping or several: encoder and decoder
+            inputs.
+        quantile: bounds are this quantile of the lengths that occur.
+
+    Returns:
+        Bounds of each layer, by its name.
+
+    Raises:
+        InvalidInput: public inputs do not reach the model's cross-attention.
+    """
+    layers = {place.name: (place.module, place.heads()) for place in places_of(model)}
+    return watched_bounds(model, layers, public_inputs, look=_inputs, quantile=quantile)
+
+
+def _inputs(inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return hidden states and context, under whichever name a model passes them on."""
+    names = ("key_value_states", "cross_attention_states", "encoder_hidden_states", "key")
+    context = next((named[name] for name in names if named.get(name) is not None), None)
+    rows = inputs[1] if context is None and len(inputs) > 1 else context
+    return hidden_states(inputs, named), rows
+
+
+def _context(context: Encoded | Array, groups: Array, mask: Array) -> Context:
+    if isinstance(context, Encoded) and mask is not None:
+        raise InvalidInput("Expected no attention_mask: passages have no padding.")
+    if hasattr(context, "last_hidden_state"):
+        context = context.last_hidden_state
+    return Context.of(context, groups, mask=mask)
+
+
+def _chosen(places: list[Place], layers: Sequence[int] | None) -> list[Place]:
+    if layers is None:
+        return places
+    wanted = [
+        _validate.whole("layers", each, at_least=0, at_most=len(places) - 1) for each in layers
+    ]
+    return [place for index, place in enumerate(places) if index in wanted]
 
 
 def _alone(batches: Iterable[Any], padding: int | None) -> Iterable[dict[str, torch.Tensor]]:

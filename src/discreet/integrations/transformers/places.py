@@ -6,9 +6,9 @@ the decoder on nothing.
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,8 +17,9 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from discreet.errors import InvalidInput
-from discreet.nn.alone import in_evaluation
+from discreet.nn import model as any_model
 from discreet.nn.heads import HeadMap, Heads
+from discreet.nn.records import in_evaluation
 
 # What the attribute with cross-attention is called: T5, BART and its kin, Mllama and ProphetNet.
 _NAMES = ("EncDecAttention", "encoder_attn", "cross_attn")
@@ -42,25 +43,21 @@ class Nothing(BaseModelOutput):
     attention_mask: torch.Tensor | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Place(any_model.Place):
     """One cross-attention module of a model.
 
     Attributes:
         name: under which the model knows it.
         module: itself.
-        projections: the names of what makes queries, keys, values and the output.
         query_norm: the norm layer whose output queries are made of, if one was seen.
         context_norm: the norm layer whose output keys and values are made of, likewise.
+        projections: the names of what makes queries, keys, values and the output.
         returned: how many values the module returns.
         time_first: whether its inputs have time before the batch.
     """
 
-    name: str
-    module: nn.Module
     projections: tuple[str, str, str, str]
-    query_norm: nn.Module | None
-    context_norm: nn.Module | None
     returned: int
     time_first: bool
 
@@ -142,9 +139,9 @@ def places_of(model: PreTrainedModel) -> list[Place]:
     context_norm = _context_norm(model)
     return [
         Place(
-            name,
-            module,
-            projections,
+            name=name,
+            module=module,
+            projections=projections,
             query_norm=seen.norms.get(module),
             context_norm=context_norm,
             returned=seen.returned.get(module, 2),
@@ -156,20 +153,23 @@ def places_of(model: PreTrainedModel) -> list[Place]:
 
 @dataclass(eq=False)
 class _Trial:
-    """What was seen in a run of the decoder on nothing."""
+    """What each module got and returned in a run of the decoder on nothing."""
 
-    norms: dict[nn.Module, nn.Module]
-    returned: dict[nn.Module, int]
-    time_first: dict[nn.Module, bool]
+    norms: dict[nn.Module, nn.Module] = field(default_factory=dict)
+    returned: dict[nn.Module, int] = field(default_factory=dict)
+    time_first: dict[nn.Module, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: PreTrainedModel, modules: list[nn.Module], width: int) -> "_Trial":
-        trial = cls({}, {}, {})
-        decoder = decoder_of(model)
+        trial, decoder = cls(), decoder_of(model)
         weight = next(decoder.parameters())
         ids = torch.zeros((_BATCH, _TOKENS), dtype=torch.long, device=weight.device)
         context = torch.zeros((_BATCH, 1, width), dtype=weight.dtype, device=weight.device)
-        with _watching(decoder, modules, trial), torch.no_grad(), in_evaluation(model):
+        with _norm_outputs(decoder) as outputs, ExitStack() as stack, in_evaluation(model):
+            for each in modules:
+                asked = each.register_forward_pre_hook(trial._asked(outputs), with_kwargs=True)
+                stack.callback(asked.remove)
+                stack.callback(each.register_forward_hook(trial._answered).remove)
             if model.config.is_encoder_decoder:
                 given = Nothing(last_hidden_state=context)
                 model(encoder_outputs=given, decoder_input_ids=ids, use_cache=False)
@@ -177,41 +177,52 @@ class _Trial:
                 decoder(input_ids=ids, use_cache=False, cross_attention_states=context)
         return trial
 
+    def _asked(self, outputs: "_Outputs") -> Callable[..., None]:
+        def note(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+            hidden = hidden_states(inputs, named)
+            if isinstance(hidden, torch.Tensor):
+                norm = _maker(hidden, outputs)
+                if norm is not None:
+                    self.norms[module] = norm
+                self.time_first[module] = tuple(hidden.shape[:2]) == (_TOKENS, _BATCH)
+
+        return note
+
+    def _answered(self, module: nn.Module, _inputs: object, output: object) -> None:
+        self.returned[module] = len(output) if isinstance(output, tuple) else 1
+
+
+def hidden_states(inputs: tuple[Any, ...], named: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return what an attention module asks with, under whichever name a model passes it on."""
+    return inputs[0] if inputs else named.get("hidden_states", named.get("query"))
+
+
+# What norm layers made, in their order, and which of them.
+_Outputs = list[tuple[torch.Tensor, nn.Module]]
+
 
 @contextmanager
-def _watching(decoder: nn.Module, modules: list[nn.Module], trial: _Trial) -> Iterator[None]:
-    """See which norm layer's output each module gets, and what it returns."""
-    outputs: list[tuple[torch.Tensor, nn.Module]] = []
-    handles: list[Any] = []
+def _norm_outputs(module: nn.Module) -> Iterator[_Outputs]:
+    """Note what the norm layers of a module make for a while, without gradients."""
+    outputs: _Outputs = []
 
-    def asked(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-        hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
-        if isinstance(hidden, torch.Tensor):
-            norm = _maker(hidden, outputs)
-            if norm is not None:
-                trial.norms[module] = norm
-            trial.time_first[module] = tuple(hidden.shape[:2]) == (_TOKENS, _BATCH)
+    def note(norm: nn.Module, _inputs: object, output: torch.Tensor) -> None:
+        outputs.append((output, norm))
 
-    def answered(module: nn.Module, _inputs: object, output: object) -> None:
-        trial.returned[module] = len(output) if isinstance(output, tuple) else 1
-
-    try:
-        norms = [each for each in decoder.modules() if is_norm(each)]
-        handles += [each.register_forward_hook(_noting(each, outputs)) for each in norms]
-        for each in modules:
-            handles.append(each.register_forward_pre_hook(asked, with_kwargs=True))
-            handles.append(each.register_forward_hook(answered))
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as stack, torch.no_grad():
+        for each in module.modules():
+            name = type(each).__name__.lower()
+            if ("layernorm" in name or "rmsnorm" in name) and not list(each.children()):
+                stack.callback(each.register_forward_hook(note).remove)
+        yield outputs
 
 
-def is_norm(module: nn.Module) -> bool:
-    """Return whether a module is a norm layer that bounds what comes out of it."""
-    name = type(module).__name__.lower()
-    known = ("layernorm", "rmsnorm")
-    return any(each in name for each in known) and not list(module.children())
+def _maker(tensor: torch.Tensor, outputs: _Outputs) -> nn.Module | None:
+    """Return the last norm layer that a tensor is the output of, the same numbers in one place."""
+    for output, norm in reversed(outputs):
+        if output.data_ptr() == tensor.data_ptr() and output.numel() == tensor.numel():
+            return norm
+    return None
 
 
 def _context_norm(model: PreTrainedModel) -> nn.Module | None:
@@ -222,19 +233,11 @@ def _context_norm(model: PreTrainedModel) -> nn.Module | None:
     if not model.config.is_encoder_decoder:
         return None
     encoder = model.get_encoder()
-    weight = next(encoder.parameters())
-    outputs: list[tuple[torch.Tensor, nn.Module]] = []
-    norms = [each for each in encoder.modules() if is_norm(each)]
-    handles = [each.register_forward_hook(_noting(each, outputs)) for each in norms]
     try:
-        with torch.no_grad(), in_evaluation(encoder):
-            last = encoder(**_silence(model, weight))[0]
+        with _norm_outputs(encoder) as outputs, in_evaluation(encoder):
+            return _maker(encoder(**_silence(model, next(encoder.parameters())))[0], outputs)
     except (AttributeError, RuntimeError, TypeError, ValueError):
         return None
-    finally:
-        for handle in handles:
-            handle.remove()
-    return _maker(last, outputs)
 
 
 def _silence(model: PreTrainedModel, weight: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -246,15 +249,3 @@ def _silence(model: PreTrainedModel, weight: torch.Tensor) -> dict[str, torch.Te
     if name == "input_values":
         return {name: weight.new_zeros((1, 16_000))}
     return {name: torch.zeros((1, _TOKENS), dtype=torch.long, device=weight.device)}
-
-
-def _noting(norm: nn.Module, outputs: list[tuple[torch.Tensor, nn.Module]]) -> Callable[..., None]:
-    return lambda _module, _inputs, output: outputs.append((output, norm))
-
-
-def _maker(tensor: torch.Tensor, outputs: list[tuple[torch.Tensor, nn.Module]]) -> nn.Module | None:
-    """Return the last norm layer that a tensor is the output of, the same numbers in one place."""
-    for output, norm in reversed(outputs):
-        if output.data_ptr() == tensor.data_ptr() and output.numel() == tensor.numel():
-            return norm
-    return None

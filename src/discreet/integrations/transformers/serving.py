@@ -16,10 +16,11 @@ from discreet.integrations.transformers.places import (
     Nothing,
     Place,
     decoder_of,
+    hidden_states,
     places_of,
     projections_of,
 )
-from discreet.nn.model import arrays_at, check_weights, heads_of, names_of
+from discreet.nn.model import answering, names_of
 from discreet.nn.reading import PrivateHeads, linear_weight
 from discreet.readers.attention.bundle import Memories
 
@@ -46,29 +47,29 @@ def install(model: PreTrainedModel, memories: Memories) -> None:
     encoder gives them.
     """
     check_fresh(model)
-    heads = heads_of(memories)
-    places = {place.name: place for place in places_of(model)}
-    missing = [name for name in heads if name not in places]
-    if missing:
-        raise InvalidInput(f"Expected a model with the layers of the release; no {missing[0]}.")
-    device = next(model.parameters()).device
-    for name, private in heads.items():
-        check_weights(name, arrays_at(memories, name), places[name].heads())
-        _put(model, places[name], private.to(device))
-    if any(places[name].in_interface for name in heads):
+    places = places_of(model)
+    found = answering(model, memories, places)
+    for place, private in found:
+        _put(model, place, private)
+    if any(place.in_interface for place, _ in found):
         _use_interface(model)
     model.private_context = memories
-    if set(heads) == set(places):
+    if len(found) == len(places):
         _needs_no_encoder(model)
+
+
+def private_context(model: PreTrainedModel) -> Memories:
+    """Return the release of a model, or raise `InvalidInput`."""
+    memories: Memories | None = getattr(model, "private_context", None)
+    if memories is None:
+        raise InvalidInput("Expected a model that `privatize` or `attach` gave a private context.")
+    return memories
 
 
 def private_layers(model: PreTrainedModel) -> dict[str, tuple[PrivateHeads, torch.Tensor]]:
     """Return the private heads of a model, and the weight behind them, by the layer's name."""
-    memories = getattr(model, "private_context", None)
-    if memories is None:
-        raise InvalidInput("Expected a model that `privatize` or `attach` gave a private context.")
     found = {}
-    for name in names_of(memories):
+    for name in names_of(private_context(model)):
         module: Any = model.get_submodule(name)
         heads: PrivateHeads = module.private_heads
         names = projections_of(module)
@@ -109,7 +110,7 @@ class PrivateModule(nn.Module):
 
     def forward(self, *inputs: torch.Tensor, **named: Any) -> Any:  # noqa: ANN401 (as the other did)
         """Return private attention in the form that the replaced module returned it."""
-        hidden = inputs[0] if inputs else named.get("hidden_states", named.get("query"))
+        hidden = hidden_states(inputs, named)
         if hidden is None:
             raise InvalidInput("Expected hidden states to ask with.")
         rows = hidden.transpose(0, 1) if self._time_first else hidden

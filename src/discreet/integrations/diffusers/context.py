@@ -1,8 +1,7 @@
-"""`privatize` and its kin: a model of diffusers with a private context."""
+"""`privatize` and its kin: a diffusion model with a private context."""
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -14,25 +13,16 @@ from torch import nn
 from discreet import _validate
 from discreet._typing import Array
 from discreet._warn import warn
-from discreet.errors import InvalidInput, MostlyNoiseWarning
-from discreet.integrations.diffusers.places import Kind, Place, places_of
-from discreet.integrations.diffusers.processor import PrivateProcessor
-from discreet.nn.alone import Encoded, each_alone
-from discreet.nn.bounds import Bounds, weight_bounds
-from discreet.nn.building import Context, Layer, PrivateOptions
-from discreet.nn.calibration import watched_bounds
-from discreet.nn.model import (
-    arrays_at,
-    build_places,
-    check_weights,
-    heads_of,
-    layer_at,
-    names_of,
-    warn_of_noise,
-    watched_stderr,
-)
+from discreet.errors import InvalidInput
+from discreet.integrations.diffusers.attention import Kind, PrivateProcessor, places_of
+from discreet.ledger import Account, Ledger
+from discreet.ledger.ledger import account_of
+from discreet.nn.bounds import Bounds, watched_bounds
+from discreet.nn.building import PrivateOptions
+from discreet.nn.model import answering, build_places, names_of, warn_of_noise, watched_stderr
+from discreet.nn.records import Context, Encoded, each_alone
 from discreet.noise import Entropy
-from discreet.readers.attention import bundle as several
+from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 
 # Where a release says that batches are pairs.
@@ -49,7 +39,11 @@ _OF_RECORDS = (
 
 
 def encode_contexts(
-    model: ModelMixin, embeddings: Iterable[torch.Tensor], *, on: str = Kind.TEXT
+    model: ModelMixin,
+    embeddings: Iterable[torch.Tensor],
+    *,
+    on: str = Kind.TEXT,
+    progress: bool = False,
 ) -> Encoded:
     """Return what the model itself makes of embeddings before it attends to them, each alone.
 
@@ -60,6 +54,13 @@ def encode_contexts(
         embeddings: one tensor for each text, shape (tokens, D), or for each image, shape (D,) or
             (tokens, D), from an encoder that saw it alone.
         on: "text", or "image" for the images of an IP-Adapter.
+        progress: whether to show a progress bar.
+
+    Returns:
+        The rows of all texts or images, and which of them each belongs to: PRIVATE.
+
+    Raises:
+        InvalidInput: there is no embedding, or one is no tensor.
     """
     kind = _validate.choice("on", on, Kind)
     projection = _projection(model, kind)
@@ -69,7 +70,7 @@ def encode_contexts(
             raise InvalidInput("Expected embeddings to be tensors, as an encoder makes them.")
         return _projected(projection, each, kind).float().cpu()
 
-    found = each_alone(encoded, embeddings, encoder=projection)
+    found = each_alone(encoded, embeddings, encoder=projection, progress=progress)
     if found is None:
         raise InvalidInput("Expected at least one embedding; give privatize an array of no rows.")
     return found
@@ -89,6 +90,10 @@ def privatize(
     guided: bool = False,
     entropy: Entropy | None = None,
     progress: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    account: Account | None = None,
     **options: Unpack[PrivateOptions],
 ) -> ModelMixin:
     """Put a private context in place of what a model's cross-attention attends to; in place.
@@ -117,8 +122,21 @@ def privatize(
             the public (negative) context of the call, the second to the release.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        ledger: where the release is counted, if anywhere: a `discreet.ledger.Ledger`.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+        account: the three in one, from `Ledger.account`.
         **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
             `discreet.build`.
+
+    Returns:
+        The same model.
+
+    Raises:
+        BudgetExceeded: the ledger's limit leaves no room; nothing was released, and the model is
+            what it was.
+        InvalidInput: model, context and bounds do not fit each other, or the model has a private
+            context already.
     """
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
@@ -126,34 +144,37 @@ def privatize(
     rows = Context.of(context, groups)
     if kind is Kind.IMAGE and context_norm is None:
         context_norm = _last_norm(_projection(model, kind))
-    layers = {
-        place.name: _layer(place, bounds, context_norm, largest_logit)
-        for place in places_of(model, kind)
-    }
     memories = build_places(
-        layers,
+        places_of(model, kind, context_norm),
         rows,
-        epsilon=epsilon,
-        delta=delta,
+        bounds=bounds,
+        largest_logit=largest_logit,
         notes={
             "context": f"the {kind} that the model attends to",
             "unit": _OF_ROWS if rows.groups is None else _OF_RECORDS,
         },
+        epsilon=epsilon,
+        delta=delta,
+        account=account_of(ledger, dataset, analyst, account),
         entropy=entropy,
         progress=progress,
         **options,
     )
     # In the file, too: a model that serves pairs serves them wherever it is put.
-    kept = {**memories.arrays, _GUIDED: np.array(guided)}
-    made = replace(memories, arrays=kept)
+    made = replace(memories, arrays={**memories.arrays, _GUIDED: np.array(guided)})
     _install(model, made, kind)
-    with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
-        warn_of_noise([made])
+    warn_of_noise([made], paid=True)
     return model
 
 
 def release(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TEXT) -> None:
-    """Write one of a model's private contexts to a file; the model's own weights are not in it."""
+    """Write one of a model's private contexts to a file; the model's own weights are not in it.
+
+    Args:
+        model: with a private context.
+        path: of the file.
+        on: "text", or "image": which context.
+    """
     _context_on(model, _validate.choice("on", on, Kind)).save(path)
 
 
@@ -166,11 +187,18 @@ def attach(model: ModelMixin, path: str | os.PathLike[str], *, on: str = Kind.TE
         model: with the weights that the release was made with.
         path: of the file.
         on: "text", or "image": what it was released for.
+
+    Returns:
+        The same model.
+
+    Raises:
+        CorruptRelease: the file is none, was cut short or altered.
+        InvalidInput: the release is for another model, or this one has such a context already.
     """
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
     _check_fresh(model, kind)
-    memories = several.Memories.load(path)
+    memories = bundle.Memories.load(path)
     _install(model, memories, kind)
     warn_of_noise([memories])
     return model
@@ -197,6 +225,9 @@ def layer_stderr(
 
     Returns:
         Shape (private items of the batch, positions, width), by the layer's name.
+
+    Raises:
+        InvalidInput: the model has no such private context.
     """
     _validate.instance("model", model, ModelMixin)
     kind = _validate.choice("on", on, Kind)
@@ -224,6 +255,12 @@ def calibrate(
         public_inputs: what the model is called with, as a mapping or several.
         on: "text", or "image".
         quantile: bounds are this quantile of the lengths that occur.
+
+    Returns:
+        Bounds of each layer, by its name.
+
+    Raises:
+        InvalidInput: public inputs do not reach the model's cross-attention.
     """
     kind = _validate.choice("on", on, Kind)
     layers = {place.name: (place.module, place.heads()) for place in places_of(model, kind)}
@@ -236,27 +273,6 @@ def calibrate(
 
     called: Any = model
     return watched_bounds(called, layers, public_inputs, look=look, quantile=quantile)
-
-
-def _layer(
-    place: Place,
-    bounds: Mapping[str, Bounds] | None,
-    context_norm: nn.Module | float | None,
-    largest_logit: float | None,
-) -> Layer:
-    heads = place.heads()
-
-    def from_weights() -> Bounds:
-        if place.query_norm is None and heads.query.gain is None:
-            raise InvalidInput(
-                f"Expected bounds: no norm layer bounds the queries of {place.name}. Use "
-                "`calibrate`."
-            )
-        return weight_bounds(heads, queries=place.query_norm, context=context_norm)
-
-    return layer_at(
-        place.name, heads, given=bounds, from_weights=from_weights, largest_logit=largest_logit
-    )
 
 
 def _context_on(model: ModelMixin, kind: Kind) -> Memories:
@@ -275,16 +291,14 @@ def _check_fresh(model: Any, kind: Kind) -> None:  # noqa: ANN401
 
 def _install(model: Any, memories: Memories, kind: Kind) -> None:  # noqa: ANN401
     guided = bool(memories.arrays.get(_GUIDED, False))
-    places = {place.name: place for place in places_of(model, kind)}
-    heads = heads_of(memories)
-    if set(heads) != set(places):
-        raise InvalidInput("Expected a model with the layers of the release.")
-    device = next(model.parameters()).device
-    for name, private in heads.items():
-        module: Any = places[name].module
-        check_weights(name, arrays_at(memories, name), places[name].heads())
+    places = places_of(model, kind)
+    found = answering(model, memories, places)
+    if len(found) != len(places):
+        raise InvalidInput("Expected a model with the layers of the release, and no others.")
+    for place, private in found:
+        module: Any = place.module
         processor = PrivateProcessor(module.get_processor(), guided=guided)
-        processor.put(kind, private.to(device))
+        processor.put(kind, private)
         module.set_processor(processor)
     known = dict(getattr(model, "private_contexts", {}))
     model.private_contexts = {**known, kind.value: memories}

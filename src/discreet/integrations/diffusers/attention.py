@@ -1,15 +1,141 @@
-"""What a diffusion model's cross-attention does in place of attending to a private context."""
+"""Where a diffusion model attends to its context, and what it does there in place of attending.
 
+Contexts are texts, and the images of an IP-Adapter.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import torch
+from diffusers import ModelMixin
 from diffusers.models.attention_processor import Attention
 from torch import nn
 from torch.nn import functional
 
 from discreet.errors import InvalidInput
-from discreet.integrations.diffusers.places import Kind
+from discreet.nn import model as any_model
+from discreet.nn.heads import HeadMap, Heads
 from discreet.nn.reading import PrivateHeads, linear_weight
+
+# The ways to attend that a release can stand in for.
+_KNOWN = (
+    "AttnProcessor",
+    "AttnProcessor2_0",
+    "IPAdapterAttnProcessor",
+    "IPAdapterAttnProcessor2_0",
+    "PrivateProcessor",
+)
+
+
+class Kind(StrEnum):
+    """Which of a model's contexts."""
+
+    TEXT = "text"
+    IMAGE = "image"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Place(any_model.Place):
+    """One cross-attention module of a model, for one of its contexts.
+
+    Attributes:
+        name: under which the model knows the module.
+        module: itself.
+        query_norm: the norm layer whose output queries are made of, if there is one.
+        context_norm: the norm layer that rows of the context come from, or their largest length.
+        key: makes keys of the context.
+        value: makes values of it.
+    """
+
+    key: nn.Linear
+    value: nn.Linear
+
+    def heads(self) -> Heads:
+        """Return the module's public weights, head by head."""
+        attention: Any = self.module
+        count = int(attention.heads)
+        query, key, value = (
+            HeadMap.of(each.weight, each.bias, count)
+            for each in (attention.to_q, self.key, self.value)
+        )
+        own = self.key is attention.to_k  # an IP-Adapter's keys are not normalised
+        return Heads(
+            query.normalised_by(attention.norm_q),
+            key.normalised_by(attention.norm_k if own else None),
+            value,
+            scaling=np.array(query.dim**-0.5),
+        )
+
+
+def places_of(
+    model: ModelMixin, kind: Kind, context_norm: nn.Module | float | None = None
+) -> list[Place]:
+    """Return the modules that attend to one of a model's contexts, in their order.
+
+    Args:
+        model: of diffusers.
+        kind: which context.
+        context_norm: the norm layer that its rows come from, or a bound on their length; None for
+            √D, which a norm layer without weights gives.
+    """
+    modules: Any = list(model.named_modules())
+    if any(getattr(each, "add_k_proj", None) is not None for _, each in modules):
+        raise InvalidInput(
+            f"Expected a model with cross-attention, and {type(model).__name__} has joint "
+            "attention: the context's own keys change with each picture and step, so nothing of it "
+            "can be fixed beforehand, and no release can stand in for it."
+        )
+    found = [
+        (name, each)
+        for name, each in modules
+        if isinstance(each, Attention) and each.is_cross_attention
+    ]
+    if not found:
+        raise InvalidInput(f"Expected {type(model).__name__} to have cross-attention.")
+    blocks = dict(modules)
+    made = [_place(name, each, blocks[name.rpartition(".")[0]], kind) for name, each in found]
+    return (
+        made
+        if context_norm is None
+        else [replace(each, context_norm=context_norm) for each in made]
+    )
+
+
+def _place(name: str, module: Attention, block: nn.Module, kind: Kind) -> Place:
+    attention: Any = module
+    processor = attention.get_processor()
+    if type(processor).__name__ not in _KNOWN:
+        raise InvalidInput(
+            f"Expected {name} to attend in a way that is known, not by "
+            f"{type(processor).__name__}: a release answers plain softmax attention only."
+        )
+    if attention.norm_cross:
+        raise InvalidInput(f"Expected {name} to take its context as it is, without a norm layer.")
+    key, value = attention.to_k, attention.to_v
+    if kind is Kind.IMAGE:
+        if not hasattr(processor, "to_k_ip"):
+            raise InvalidInput("Expected a model with an IP-Adapter, which attends to images.")
+        if len(processor.to_k_ip) != 1:
+            raise InvalidInput("Expected one IP-Adapter, not several.")
+        key, value = processor.to_k_ip[0], processor.to_v_ip[0]
+    return Place(
+        name=name,
+        module=module,
+        query_norm=_query_norm(block, module),
+        context_norm=float(np.sqrt(key.in_features)),
+        key=key,
+        value=value,
+    )
+
+
+def _query_norm(block: nn.Module, module: nn.Module) -> nn.Module | None:
+    """Return the layer norm before a block's second attention, where the block applies it there."""
+    norm = getattr(block, "norm2", None)
+    applied = getattr(block, "norm_type", None) != "ada_norm_single"
+    second = getattr(block, "attn2", None) is module
+    return norm if second and applied and isinstance(norm, nn.LayerNorm) else None
 
 
 class PrivateProcessor(nn.Module):

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 pytest.importorskip("torch", reason="needs the extra `torch`")
 
-from discreet.nn.projection import ExactLinear, normalised
+from discreet.nn.heads import ExactLinear, normalised
 
 WIDTH, OUT = 37, 11
 RANDOM = np.random.default_rng(0)

@@ -1,4 +1,8 @@
-"""Encoding records one by one, so that no record's rows depend on another record."""
+"""The private rows that a model attends to, and the record that each belongs to.
+
+An encoder makes rows of records one by one (`encode_alone`), so that no record's rows depend on
+another record.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -6,12 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from discreet._arrays import float64, has_mask, plain_numbers
+from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.sums.progress import progress_bar
+from discreet.sums.source import Records
 
 _Record = TypeVar("_Record")
 
@@ -88,6 +96,12 @@ def encode_alone(
         encoder: takes a batch of one, (1, ...), and returns (1, D), or (1, rows, D).
         records: one tensor each, without a batch axis.
         progress: whether to show a progress bar.
+
+    Returns:
+        The rows of all records, and the record of each: PRIVATE.
+
+    Raises:
+        InvalidInput: there is no record; or rows are not alike, or not the same each time.
     """
     found = each_alone(
         lambda record: encoder(record[None])[0], records, encoder=encoder, progress=progress
@@ -167,3 +181,94 @@ def in_evaluation(encoder: object) -> Iterator[None]:
             hook.remove()
         for each in switched:
             each.training = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Context:
+    """The rows that a model attends to. PRIVATE.
+
+    Attributes:
+        rows: what keys are made of, shape (n, D).
+        value_rows: what values are made of, shape (n, D_v); usually the same.
+        groups: a number for the record of each row, shape (n,); None if each row is its own.
+    """
+
+    rows: Floats
+    value_rows: Floats
+    groups: Integers | None = None
+
+    @classmethod
+    def of(cls, context: Array, groups: Array = None, *, mask: Array = None) -> "Context":
+        """Return rows of any library, or a pair of them, as float64; in their order.
+
+        Args:
+            context: rows of shape (n, D), or of a batch, (records, n, D); or a pair of such; or
+                records that were encoded each alone.
+            groups: the record of each row, in that shape but for D.
+            mask: which rows there are, likewise; the others are padding, and dropped.
+        """
+        if isinstance(context, Encoded):
+            groups = context.groups if groups is None else groups
+            context = context.rows
+        pair = context if isinstance(context, tuple) else (context, context)
+        if len(pair) != 2:
+            raise InvalidInput("Expected context to be rows, or a pair (key rows, value rows).")
+        first = _rows(pair[0])
+        second = first if pair[1] is pair[0] else _rows(pair[1])
+        shape = first.shape[:-1]
+        if second.shape[:-1] != shape:
+            raise InvalidInput("Expected as many key rows as value rows, in the same order.")
+        # One text among the numbers of a mask would make texts of all, and "0" is true.
+        given = np.ones(shape) if mask is None else plain_numbers("attention_mask", mask)
+        keep = float64(given).astype(bool)
+        if keep.shape != shape:
+            raise InvalidInput(
+                "Expected attention_mask to have the shape of the context, but for D."
+            )
+        codes = None if groups is None else _codes(groups, shape)[keep]
+        return cls(first[keep], second[keep], codes)
+
+    def chunks(self, most: int) -> Iterator["Context"]:
+        """Yield at most so many rows at a time, each record whole; at least one chunk."""
+        count = len(self.rows)
+        if not count:
+            yield self
+        elif self.groups is None:
+            for start in range(0, count, most):
+                yield self._some(slice(start, start + most))
+        else:
+            order = np.argsort(self.groups, kind="stable")
+            ends = np.cumsum(np.unique(self.groups, return_counts=True)[1])
+            start = 0
+            while start < count:
+                # As many records as fit; a record that is too large by itself.
+                fitting = np.searchsorted(ends, start + most, side="right")
+                first = np.searchsorted(ends, start, side="right") + 1
+                end = int(ends[max(fitting, first) - 1])
+                yield self._some(order[start:end])
+                start = end
+
+    def _some(self, part: slice | Integers) -> "Context":
+        groups = None if self.groups is None else self.groups[part]
+        return Context(self.rows[part], self.value_rows[part], groups)
+
+
+def _rows(array: Array) -> Floats:
+    if has_mask(array):
+        raise InvalidInput("Expected context without a mask: leave rows out instead.")
+    try:
+        rows = float64(plain_numbers("context", array))
+    except InvalidInput:
+        rows = np.empty(0)
+    if rows.ndim < 2:
+        raise InvalidInput("Expected context to be rows of real numbers, shape (n, D).") from None
+    if not np.all(np.isfinite(rows)):
+        raise InvalidInput("Expected context to have no NaN and no infinity.")
+    return rows
+
+
+def _codes(groups: Array, shape: tuple[int, ...]) -> Integers:
+    """Return a whole number for each row, the same for rows of one record."""
+    if hasattr(groups, "shape") and len(groups.shape) > 1 and tuple(groups.shape) == shape:
+        groups = groups.reshape(-1)
+    return Records.of(groups, int(np.prod(shape))).of_row.reshape(shape)
