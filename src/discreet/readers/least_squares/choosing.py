@@ -111,7 +111,8 @@ def _made(name: str, request: Request) -> QueryMap:
     if name == Waves.kind:
         return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
     if request.public_rows is None:
-        return _validate.reject("features", name, "given with public_rows to make it of")
+        wanted = "given with public_rows to make it of"
+        return _validate.reject("features", name, wanted, needs="public_rows")
     return NearLandmarks(request.public_rows, scale=_LANDMARKS_SCALE / norm**2, key_norm=norm)
 
 
@@ -120,7 +121,11 @@ def _kind(request: Request) -> str:
     if request.rows is None:
         raise InvalidInput(
             'Expected features="auto" to come with rows_hint, a public (rounded) number of rows; '
-            "or name the features."
+            "or name the features.",
+            argument="features",
+            value=registry.AUTO,
+            wanted="given with rows_hint, a public (rounded) number of rows",
+            needs="rows_hint",
         )
     if request.public_rows is not None:
         return NearLandmarks.kind
