@@ -3,26 +3,17 @@
 import csv
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from discreet.cli.commands import (
-    check_output,
-    has_terminal,
-    opened,
-    output_file,
-    print_json,
-    print_page,
-    public_rows,
-)
-from discreet.cli.delivery import Delivery
-from discreet.cli.inputs import table
-from discreet.cli.shell import already_written
+from discreet.cli.files import check_arrays, check_output, write_arrays, write_release
+from discreet.cli.inputs import opened, public_rows, table
+from discreet.cli.shell import already_written, print_json, print_page
 from discreet.errors import InvalidInput
-from discreet.readers.loading import to_bytes
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.building import softmax_regression
-from discreet.readers.softmax.planning import ClassifierPlan
+from discreet.readers.softmax.planning import plan
 from discreet.tables import read_array
 
 # No array holds a larger whole number.
@@ -39,27 +30,17 @@ def fit_file(
     classes: str,
     public: Path | None,
     force: bool,
-    as_json: bool,
-    **options: object,
+    **options: Any,  # noqa: ANN401 (those of `write_release` and of the classifier)
 ) -> None:
     """Fit a classifier to a table and write it: whole, or not at all."""
     given = table(data, keys=keys, labels=label, groups=groups)
     check_output(output, force=force, inputs=(*given.files, public))
-    arguments = given.arguments(options)
-    with Delivery(output, force=force) as delivery:
-        fit = softmax_regression(
-            classes=parse_classes(classes, numbers=not given.rows.has_texts),
-            public_rows=public_rows(public),
-            progress=has_terminal(),
-            on_settled=delivery.claim_release,
-            **arguments,
-        )
-        delivery.write_release(fit, lambda: to_bytes(fit), options)
-    with already_written(output):
-        if as_json:
-            print_json({"output": str(output), **fit.card.to_dict()})
-        else:
-            print_page(f"{output}: {fit.guarantee}")
+    arguments = {
+        **given.arguments(options),
+        "classes": parse_classes(classes, numbers=not given.rows.has_texts),
+        "public_rows": public_rows(public),
+    }
+    write_release(softmax_regression, output, force=force, **arguments)
 
 
 def predict_file(
@@ -73,19 +54,13 @@ def predict_file(
     as_json: bool,
 ) -> None:
     """Predict the labels of queries; with `probabilities`, into a .npz with those, too."""
-    check_output(output, force=force, inputs=(model, queries))
-    if output.suffix.lower() != (suffix := ".npz" if probabilities else ".npy"):
-        raise InvalidInput(f"Expected {output} to end in {suffix}.")
+    check_arrays(output, several=probabilities, force=force, inputs=(model, queries))
     asked = np.asarray(read_array(queries, "queries"))
     fit = opened(model, SoftmaxRegression)
     made = {"labels": fit.predict(asked, balanced=balanced)}
     if probabilities:
         made |= {"probabilities": fit.probabilities(asked), "classes": fit.classes}
-    with output_file(output, force=force) as file:
-        if probabilities:
-            np.savez(file, **made)
-        else:
-            np.save(file, made["labels"], allow_pickle=False)
+    write_arrays(output, made, force=force)
     shape = made["labels"].shape
     with already_written(output):
         if as_json:
@@ -95,8 +70,9 @@ def predict_file(
             print_page(f"{output}: labels of shape {shape}, each one of {len(fit.classes)} classes")
 
 
-def show_fit_plan(made: ClassifierPlan, *, as_json: bool) -> None:
+def show_fit_plan(*, classes: str, public: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Print the plan of a classifier."""
+    made = plan(classes=parse_count_or_classes(classes), public_rows=public_rows(public), **options)
     if not as_json:
         print_page(str(made))
         return

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from watching import eventually, has_open
 
 import discreet
-from discreet.cli import app, classifying
+from discreet.cli import app, classifying, files
 from discreet.errors import InvalidInput
 from discreet.features.landmarks import NearLandmarks
 from discreet.readers.softmax import training
@@ -270,7 +270,7 @@ def test_a_fit_that_gets_a_signal_leaves_nothing(folder, sent):
 
 def test_rounds_are_shown_on_a_terminal_only(folder, monkeypatch):
     seen = []
-    monkeypatch.setattr(classifying, "has_terminal", lambda: True)
+    monkeypatch.setattr(files, "has_terminal", lambda: True)
     monkeypatch.setattr(
         training,
         "passes_bar",
