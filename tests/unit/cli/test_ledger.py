@@ -84,7 +84,7 @@ def test_a_release_for_others_than_the_data_set_counts_is_told_what_to_do(run, t
     assert "Leave `groups` out, or count it in another data set" in refused.stderr
     assert "discreet ledger create --unit record --neighbours add_remove" in refused.stderr
     refused = build(run, "one.safetensors", *COUNTED, "--neighbours", "replace")
-    assert "Ask for `--neighbours` 'add_remove' where it can be chosen, or count" in refused.stderr
+    assert "Ask for `neighbours` 'add_remove' where it can be chosen, or count" in refused.stderr
     command = ["--epsilon", 2, "--delta", 1e-5, "--neighbours", "add_remove", "--unit", "record"]
     assert run("ledger", "create", "budget.db", "people", *command).exit_code == 0
     refused = build(run, "one.safetensors", "--ledger", "budget.db", "--dataset", "people")

@@ -111,8 +111,8 @@ def _made(name: str, request: Request) -> QueryMap:
     if name == Waves.kind:
         return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
     if request.public_rows is None:
-        wanted = "given with public_rows to make it of"
-        return _validate.reject("features", name, wanted, needs="public_rows")
+        need = "public_rows"
+        return _validate.reject("features", name, f"given with {need} to make it of", needs=need)
     return NearLandmarks(request.public_rows, scale=_LANDMARKS_SCALE / norm**2, key_norm=norm)
 
 
