@@ -88,7 +88,7 @@ def test_a_release_for_others_than_the_data_set_counts_is_told_what_to_do(run, t
     command = ["--epsilon", 2, "--delta", 1e-5, "--neighbours", "add_remove", "--unit", "record"]
     assert run("ledger", "create", "budget.db", "people", *command).exit_code == 0
     refused = build(run, "one.safetensors", "--ledger", "budget.db", "--dataset", "people")
-    assert "Give `--groups` where it takes them, or count it in" in refused.stderr
+    assert "Give `groups` where it takes them, or count it in" in refused.stderr
     assert not (tmp_path / "one.safetensors").exists()
     counted = ("--ledger", "budget.db", "--dataset", "people")
     done = build(run, "one.safetensors", *counted, "--groups", "ids.npy")
