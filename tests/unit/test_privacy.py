@@ -49,7 +49,10 @@ def test_covers_compares_within_one_relation_only():
 
 
 MEMORY = "the memory, with all answers to any queries,"
-FACTOR = "changes the probability of any outcome by at most a factor e^ε = 2.719, apart from δ ="
+CHANGES = (
+    "changes the probability of any outcome by at most a factor e^ε = 2.719, apart from δ = 1e-06. "
+    "This covers"
+)
 
 
 @pytest.mark.parametrize(
@@ -59,24 +62,20 @@ FACTOR = "changes the probability of any outcome by at most a factor e^ε = 2.71
             "add_remove",
             MEMORY,
             (
-                f"Adding or removing any one row {FACTOR} 1e-06. This covers the memory and every "
+                f"Adding or removing any one row {CHANGES} the memory and every "
                 "answer it will ever give."
             ),
         ),
         (
             "replace",
             "the structure and all its answers",
-            (
-                f"Replacing any one row by another {FACTOR} 1e-06. This covers the structure and all "
-                "its answers."
-            ),
+            (f"Replacing any one row by another {CHANGES} the structure and all its answers."),
         ),
         (
             "add_remove",
-            f"NOT PRIVATE (noise from Odd('a: b')): {MEMORY} but for what was taken (bounds),",
+            f"NOT PRIVATE (noise from X('a: b')): {MEMORY} but for what was taken (bounds),",
             (
-                f"NOT PRIVATE (noise from Odd('a: b')): Adding or removing any one row {FACTOR} 1e-06. "
-                "This covers the memory and every answer it will ever give, but for what was taken "
+                f"NOT PRIVATE (noise from X('a: b')): Adding or removing any one row {CHANGES} the memory and every answer it will ever give, but for what was taken "
                 "(bounds)."
             ),
         ),
@@ -84,7 +83,7 @@ FACTOR = "changes the probability of any outcome by at most a factor e^ε = 2.71
             "add_remove",
             "NOT PRIVATE: all of 2 releases together, with all answers to any queries,",
             (
-                f"NOT PRIVATE: Adding or removing any one row {FACTOR} 1e-06. This covers all of 2 "
+                f"NOT PRIVATE: Adding or removing any one row {CHANGES} all of 2 "
                 "releases together and every answer they will ever give."
             ),
         ),
