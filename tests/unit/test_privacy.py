@@ -75,8 +75,8 @@ CHANGES = (
             "add_remove",
             f"NOT PRIVATE (noise from X('a: b')): {MEMORY} but for what was taken (bounds),",
             (
-                f"NOT PRIVATE (noise from X('a: b')): Adding or removing any one row {CHANGES} the memory and every answer it will ever give, but for what was taken "
-                "(bounds)."
+                f"NOT PRIVATE (noise from X('a: b')): Adding or removing any one row {CHANGES} the "
+                "memory and every answer it will ever give, but for what was taken (bounds)."
             ),
         ),
         (
