@@ -149,16 +149,17 @@ def _passing_on(place: str, declared: Function) -> Function:
 
 @dataclass(frozen=True)
 class Typed:
-    """An option, as it is typed, and the value that it has."""
+    """An option, as it is typed, the value that it has, and what its help says."""
 
     option: str
     value: object
+    help: str = ""
 
 
 def _typed(ctx: Any) -> dict[str, Typed]:  # noqa: ANN401
     """Return the options of the command that runs, by the names that the library has for them."""
     options = {
-        each.name: Typed(max(each.opts, key=len), ctx.params.get(each.name))
+        each.name: Typed(max(each.opts, key=len), ctx.params.get(each.name), each.help or "")
         for each in ctx.command.params
         if each.param_type_name == "option"
     }
@@ -185,8 +186,10 @@ def in_options(error: InvalidInput, options: Mapping[str, Typed]) -> str:
     elif repr(typed.value) != repr(error.value):  # which the library worked out
         return str(error)
     elif typed.value is None:
-        follows = None if needed is None else f"or {needed.option} from which it follows"
-        return f"Expected {typed.option}, {follows or error.wanted}."
+        if needed is None:
+            return f"Expected {typed.option}, {error.wanted}."
+        meaning = needed.help[:1].lower() + needed.help[1:].rstrip(".")
+        return f"Expected {typed.option}, or {needed.option}: {meaning}."
     else:
         subject = f"{typed.option} {error.value!r}"
     wanted = f"be {error.wanted}" if needed is None else f"come with {needed.option}"

@@ -54,7 +54,10 @@ def said(*arguments):
             [*PLAN, "--group-rows", "2"],
             "Expected --group-rows 2.0 to be 1 unless groups are given.",
         ),
-        (BUILD, "Expected --scale, or --rows-hint from which it follows."),
+        (
+            BUILD,
+            "Expected --scale, or --rows-hint: a public, rounded number of rows; never a count.",
+        ),
         ([*PLAN, "--scale", "nan"], "Expected --scale nan to be a finite number"),
         ([*PLAN, "--kernel", "landmarks"], "Expected --kernel 'landmarks' to come with --public."),
         (
@@ -115,7 +118,7 @@ def test_what_only_looks_like_an_option_is_left_alone(arguments, start):
 
 
 OPTIONS = {
-    "scale": Typed("--scale", 2.0),
+    "scale": Typed("--scale", 2.0, "How sharp answers are."),
     "rows_hint": Typed("--rows-hint", None),
     "key_norm": Typed("--key-norm", 1.5),
     "public_rows": Typed("--public", Path("rows.npy")),
@@ -138,7 +141,7 @@ def about(argument, value, *, needs=None):
         (about("rows_hint", None), "Expected --rows-hint, other."),
         (
             about("rows_hint", None, needs="scale"),
-            "Expected --rows-hint, or --scale from which it follows.",
+            "Expected --rows-hint, or --scale: how sharp answers are.",
         ),
         (
             about("public_rows", (3, 4)),
