@@ -5,7 +5,6 @@ Lists, arrays and long texts are never quoted: whoever passes one by mistake may
 
 import math
 import numbers
-import operator
 from enum import StrEnum
 from typing import NoReturn, TypeVar
 
@@ -17,42 +16,59 @@ Choice = TypeVar("Choice", bound=StrEnum)
 _LONGEST = 80
 
 
-def reject(name: str, value: object, wanted: str) -> NoReturn:
+def reject(name: str, value: object, wanted: str, *, needs: str | None = None) -> NoReturn:
     """Raise `InvalidInput`: `name`, which the library worked out, should have been `wanted`.
 
     As `reject_argument`, but shapes (tuples of whole numbers) are shown. The row count of private
     rows must not be among them.
     """
     if _is_shape(value):
-        raise InvalidInput(f"Expected {name}={value} to be {wanted}.")
-    reject_argument(name, value, wanted)
+        raise _error(name, value, repr(value), wanted, needs)
+    reject_argument(name, value, wanted, needs=needs)
 
 
-def reject_argument(name: str, value: object, wanted: str) -> NoReturn:
+def reject_argument(name: str, value: object, wanted: str, *, needs: str | None = None) -> NoReturn:
     """Raise `InvalidInput`: argument `name` got `value`, and should have been `wanted`.
 
     Only single numbers and short texts are shown; of all else the type, and of long texts the
     beginning. Nor may a traceback show an earlier error, which may quote the value: `from None`.
+
+    Args:
+        name: of the argument.
+        value: that it got.
+        wanted: what it should have been.
+        needs: another argument that this one takes, and that is missing.
     """
-    raise InvalidInput(f"Expected {name}={_shown(value)} to be {wanted}.") from None
+    raise _error(name, *_shown(value), wanted, needs) from None
 
 
-def _shown(value: object) -> str:
-    """Return what a message may say of a value."""
+def _error(name: str, value: object, shown: str, wanted: str, needs: str | None) -> InvalidInput:
+    message = f"Expected {name}={shown} to be {wanted}."
+    return InvalidInput(message, argument=name, value=value, wanted=wanted, needs=needs)
+
+
+def _shown(value: object) -> tuple[object, str]:
+    """Return what an error may carry of a value, and how its message shows that."""
     hidden = f"<{type(value).__name__}>"
     if isinstance(value, str) and len(value) > _LONGEST:
-        return f"{value[:_LONGEST]!r}..."
-    if not (value is None or isinstance(value, str | bool | numbers.Number)):
-        return hidden
+        return f"{value[:_LONGEST]}...", f"{value[:_LONGEST]!r}..."
+    if isinstance(value, str):
+        return str(value), repr(value)
+    if not (value is None or isinstance(value, bool | numbers.Number)):
+        return hidden, hidden
     try:
-        return repr(value)
+        return value, repr(value)
     except ValueError:  # Python writes no integer of more than some thousand digits
-        return hidden
+        return hidden, hidden
 
 
 def _is_shape(value: object) -> bool:
     """Whether this is a tuple of whole numbers, or of such tuples."""
     return isinstance(value, tuple) and all(type(part) is int or _is_shape(part) for part in value)
+
+
+# Most numbers are of the first two types, which are told apart without a call in Python.
+_REAL = (float, int, numbers.Real)
 
 
 def real(
@@ -65,23 +81,23 @@ def real(
     at_most: float | None = None,
 ) -> float:
     """Return `value` as a float if it is a finite real number within the given bounds."""
-    limits = [
-        (above, ">", operator.gt),
-        (at_least, ">=", operator.ge),
-        (below, "<", operator.lt),
-        (at_most, "<=", operator.le),
-    ]
-    given = [(limit, sign, holds) for limit, sign, holds in limits if limit is not None]
-    wanted = " and ".join(["a finite number", *(f"{sign} {limit:g}" for limit, sign, _ in given)])
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        reject_argument(name, value, wanted)
-    try:
-        number = float(value)
-    except OverflowError:  # an int or a fraction beyond float64
-        reject_argument(name, value, wanted)
-    if not math.isfinite(number) or not all(holds(number, limit) for limit, _, holds in given):
-        reject_argument(name, value, wanted)
-    return number
+    number = math.nan
+    if isinstance(value, _REAL) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # an int or a fraction beyond float64
+            number = math.inf
+    if (
+        math.isfinite(number)
+        and (above is None or number > above)
+        and (at_least is None or number >= at_least)
+        and (below is None or number < below)
+        and (at_most is None or number <= at_most)
+    ):
+        return number
+    limits = ((">", above), (">=", at_least), ("<", below), ("<=", at_most))
+    given = [f"{sign} {limit:g}" for sign, limit in limits if limit is not None]
+    reject_argument(name, value, " and ".join(["a finite number", *given]))
 
 
 def choice(name: str, value: object, kind: type[Choice]) -> Choice:
@@ -107,15 +123,18 @@ def text(name: str, value: object) -> str:
 
 def whole(name: str, value: object, *, at_least: int, at_most: int | None = None) -> int:
     """Return `value` as an int if it is an integer (or an integral float) within the bounds."""
+    number = None
+    if isinstance(value, _REAL) and not isinstance(value, bool):
+        try:
+            number = int(math.floor(value))  # noqa: RUF046 (a numpy float floors to a numpy float)
+        except (OverflowError, ValueError):  # infinity, NaN
+            number = None
+    if (
+        number is not None
+        and number == value
+        and number >= at_least
+        and (at_most is None or number <= at_most)
+    ):
+        return number
     limit = "" if at_most is None else f" and <= {at_most}"
-    wanted = f"a whole number >= {at_least}{limit}"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        reject_argument(name, value, wanted)
-    if not isinstance(value, int) and not math.isfinite(value):
-        reject_argument(name, value, wanted)
-    number = int(math.floor(value))  # noqa: RUF046 (a numpy float floors to a numpy float)
-    if number != value:
-        reject_argument(name, value, wanted)
-    if number < at_least or (at_most is not None and number > at_most):
-        reject_argument(name, value, wanted)
-    return number
+    reject_argument(name, value, f"a whole number >= {at_least}{limit}")

@@ -15,7 +15,8 @@
     └── PrivacyLeakWarning        what you are about to do would void a guarantee
 
 Messages name public parameters only: no message carries a value that was computed from private
-rows.
+rows. An `InvalidInput` about one argument also carries what its sentence is made of, so that a
+command line, a form or a server can say it in words of its own.
 """
 
 
@@ -24,7 +25,41 @@ class DiscreetError(Exception):
 
 
 class InvalidInput(DiscreetError, ValueError):  # noqa: N818 (the name says what happened)
-    """An argument has the wrong type, shape or range; the message names it and what it got."""
+    """An argument has the wrong type, shape or range; the message names it and what it got.
+
+    Args:
+        message: the whole sentence, in the library's words.
+        argument: the argument's name, if the error is about one.
+        value: what it was given: a number, a short text, a shape or None; of all else only the
+            type, as in "<list>".
+        wanted: what it should have been, as it follows "Expected ... to be".
+        needs: another argument that this one takes, and that is missing.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        argument: str | None = None,
+        value: object = None,
+        wanted: str | None = None,
+        needs: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.value = value
+        self.wanted = wanted
+        self.needs = needs
+
+    def copy(self) -> "InvalidInput":
+        """Return the same error without its traceback, its notes and what it came from."""
+        return type(self)(
+            str(self),
+            argument=self.argument,
+            value=self.value,
+            wanted=self.wanted,
+            needs=self.needs,
+        )
 
 
 class BudgetExceeded(DiscreetError):  # noqa: N818

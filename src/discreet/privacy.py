@@ -15,6 +15,9 @@ from discreet.errors import InvalidInput
 # How everything that was made with a test source of noise begins to speak of itself.
 NOT_PRIVATE = "NOT PRIVATE"
 
+# How the scope of most releases says, in files, that queries cost nothing.
+_ANSWERS = ", with all answers to any queries,"
+
 
 class Neighbours(StrEnum):
     """Which two data sets must be hard to tell apart.
@@ -66,11 +69,15 @@ class Privacy:
             )
         return spent.epsilon <= self.epsilon and spent.delta <= self.delta
 
+    @property
+    def figures(self) -> str:
+        """ε and δ as a card shows them, rounded up."""
+        return f"ε = {rounded_up(self.epsilon)}, δ = {rounded_up(self.delta)}"
+
+    # Files of the paper's structures keep this sentence as a part of their scope.
     def __str__(self) -> str:
-        return (
-            f"(ε = {rounded_up(self.epsilon)}, δ = {rounded_up(self.delta)})-differentially "
-            f"private when one record is {self.neighbours.change}"
-        )
+        change = self.neighbours.change
+        return f"({self.figures})-differentially private when one record is {change}"
 
 
 @dataclass(frozen=True)
@@ -93,12 +100,32 @@ class Guarantee(Privacy):
                 _validate.reject_argument(name, text, "a non-empty description")
 
     def __str__(self) -> str:
+        mark, scope = _without_mark(self.scope)
+        change = {
+            Neighbours.ADD_REMOVE: f"Adding or removing any one {self.unit}",
+            Neighbours.REPLACE: f"Replacing any one {self.unit} by another",
+        }[self.neighbours]
         return (
-            f"If any one {self.unit} had been {self.neighbours.change}, nothing that {self.scope} "
-            f"can show would be more than e^ε = {_growth(self.epsilon)} "
-            f"times as likely, but for an additional chance of δ = {rounded_up(self.delta)} "
-            f"(ε = {rounded_up(self.epsilon)}, {self.neighbours} neighbours)."
+            f"{mark}{change} changes the probability of any outcome by at most a factor e^ε = "
+            f"{_growth(self.epsilon)}, apart from δ = {rounded_up(self.delta)}. This covers "
+            f"{_with_answers(scope)}."
         )
+
+
+def _without_mark(scope: str) -> tuple[str, str]:
+    """Return the mark that a scope begins with if it is not private, and the rest of it."""
+    for end in ("): ", ": "):
+        mark, found, rest = scope.rpartition(end)
+        if found and mark.startswith(NOT_PRIVATE):
+            return f"{mark}{found}", rest
+    return "", scope
+
+
+def _with_answers(scope: str) -> str:
+    """Return a scope, which files keep as a part of a longer sentence, as the end of one."""
+    who = "they" if scope.startswith("all ") else "it"
+    said = scope.replace(_ANSWERS, f" and every answer {who} will ever give,")
+    return said.rstrip(" ,.")
 
 
 def _growth(epsilon: float) -> str:

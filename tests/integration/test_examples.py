@@ -120,7 +120,7 @@ def test_quickstart():
     assert np.all(stderr < 0.1)
     assert np.ptp(exact[::2]) > 0.3  # spending differs, so closeness means something
     assert "any one row (added or removed)" in text
-    assert "(ε = 1, add_remove neighbours)" in text
+    assert "at most a factor e^ε = 2.719, apart from δ = " in text
     within, total, worst, spread, _ = numbers(conclusion(text))
     assert (total, within > 5) == (10, True)
     assert worst == pytest.approx(np.max(np.abs(private - exact)), abs=2e-3)
@@ -304,7 +304,7 @@ def test_private_text_classifier_from_its_cache(tmp_path):
     assert {float(e): float(share) / 100 for share, e in said} == pytest.approx(
         accuracies, abs=1e-3
     )
-    assert "(ε = 4, add_remove neighbours)" in text
+    assert "at most a factor e^ε = 54.6, apart from δ = " in text
 
 
 @needs_text_packages

@@ -48,18 +48,57 @@ def test_covers_compares_within_one_relation_only():
         target.covers(Privacy(0.1, 0, "add_remove"))
 
 
-def test_a_guarantee_is_a_sentence():
-    text = str(Guarantee(1.0, 1e-6, "add_remove", unit="customer", scope="the released file"))
-    for part in (
-        "customer",
-        "added or removed",
-        "the released file",
-        "2.719",
-        "1e-06",
-        "add_remove",
-    ):
-        assert part in text
-    assert text.endswith(".")
+MEMORY = "the memory, with all answers to any queries,"
+CHANGES = (
+    "changes the probability of any outcome by at most a factor e^ε = 2.719, apart from δ = 1e-06. "
+    "This covers"
+)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "scope", "sentence"),
+    [
+        (
+            "add_remove",
+            MEMORY,
+            (
+                f"Adding or removing any one row {CHANGES} the memory and every "
+                "answer it will ever give."
+            ),
+        ),
+        (
+            "replace",
+            "the structure and all its answers",
+            (f"Replacing any one row by another {CHANGES} the structure and all its answers."),
+        ),
+        (
+            "add_remove",
+            f"NOT PRIVATE (noise from X('a: b')): {MEMORY} but for what was taken (bounds),",
+            (
+                f"NOT PRIVATE (noise from X('a: b')): Adding or removing any one row {CHANGES} the "
+                "memory and every answer it will ever give, but for what was taken (bounds)."
+            ),
+        ),
+        (
+            "add_remove",
+            "NOT PRIVATE: all of 2 releases together, with all answers to any queries,",
+            (
+                f"NOT PRIVATE: Adding or removing any one row {CHANGES} all of 2 "
+                "releases together and every answer they will ever give."
+            ),
+        ),
+    ],
+)
+def test_a_guarantee_is_a_sentence(neighbours, scope, sentence):
+    guarantee = Guarantee(1.0, 1e-6, neighbours, unit="row", scope=scope)
+    assert str(guarantee) == sentence
+    assert guarantee.scope == scope  # as files keep it
+
+
+def test_a_guarantee_names_whom_it_protects():
+    text = str(Guarantee(1.0, 1e-6, "replace", unit="customer", scope="the released file"))
+    assert text.startswith("Replacing any one customer by another changes")
+    assert text.endswith("This covers the released file.")
 
 
 def test_printed_numbers_are_rounded_up_never_down():

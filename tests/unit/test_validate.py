@@ -1,5 +1,6 @@
 import decimal
 import fractions
+import sys
 import traceback
 
 import numpy as np
@@ -108,3 +109,23 @@ def test_a_number_too_long_to_be_written_is_not_written():
     for check in (_validate.real, lambda *given: _validate.whole(*given, at_least=0, at_most=9)):
         with pytest.raises(InvalidInput, match="x=<int> to be"):
             check("x", 10**5000)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda: _validate.real("x", 1.5, above=0, at_most=2),
+        lambda: _validate.real("x", 1, at_least=0, below=2),
+        lambda: _validate.whole("x", 3, at_least=1, at_most=7),
+        lambda: _validate.whole("x", 3.0, at_least=1),
+    ],
+)
+def test_a_good_number_costs_one_frame(check):
+    """Numbers are checked wherever settings are made, thousands of times in one build."""
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame) if event == "call" else None)
+    try:
+        check()
+    finally:
+        sys.setprofile(None)
+    assert len(called) == 2  # the lambda, and the check itself

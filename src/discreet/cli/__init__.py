@@ -1,13 +1,12 @@
 """The `discreet` command. Thin: it parses, calls the library and prints.
 
-Commands import what they need when they run, so that `discreet --help` is instant. How it behaves
-in a shell (exit codes, errors) is in `shell`, what options mean in `options`; what commands do is
-in `commands`, `plans`, `classifying`, `demo`, `structures` (for `discreet paper`, which is parsed
-in `paper`) and `budget` (for `discreet ledger`, which is parsed in `ledger`). Files of rows are
-read by the room `tables`; what the demo shows is made in the room `demo`.
+What can be typed is declared here and in `options`, `paper` and `ledger`; what a command does is in
+the module that its declaration names, which is imported when it runs, so that `discreet --help` is
+instant. How all of them behave in a shell (exit codes, errors in terms of options, printing) is in
+`shell`, what they read in `inputs`, and what they write in `files`. Files of rows are read by the
+room `tables`; what the demo shows is made in the room `demo`.
 """
 
-import functools
 import io
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ from discreet.cli import options
 from discreet.cli.ledger import ledger as ledger_app
 from discreet.cli.paper import paper
 from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_to_all
-from discreet.errors import InvalidInput
 
 app = App(
     cls=Commands,
@@ -56,7 +54,7 @@ def _options(
     """Options of the command as a whole."""
 
 
-@app.command()
+@app.command(runs="plans.show_plan")
 def plan(
     *,
     rows: Annotated[int, typer.Option(help="A public, rounded number of rows.")],
@@ -82,33 +80,9 @@ def plan(
 
     Example: discreet plan --rows 100000 --key-dim 64 --value-dim 64 --epsilon 1 --delta 1e-6
     """
-    from discreet.cli.commands import public_rows
-    from discreet.cli.plans import show_plan
-    from discreet.readers.attention.planning import plan as make
-
-    make_plan = functools.partial(
-        make,
-        rows=rows,
-        key_dim=key_dim,
-        value_dim=value_dim,
-        delta=delta,
-        neighbours=neighbours,
-        kernel=kernel,
-        features=features,
-        goal=goal,
-        public_rows=public_rows(public),
-        key_norm=key_norm,
-        query_norm=query_norm,
-        value_norm=value_norm,
-        heads=heads,
-        by_record=by_record,
-        group_rows=group_rows,
-        scale=scale,
-    )
-    show_plan(make_plan, epsilon=epsilon, as_json=as_json)
 
 
-@app.command()
+@app.command(runs="memories.build_file")
 def build(
     source: options.Source,
     values_file: options.ValuesFile = None,
@@ -147,38 +121,9 @@ def build(
     Example: discreet build keys.npy values.npy --epsilon 1 --delta 1e-6 --rows-hint 20000 -o
     memory.safetensors
     """
-    from discreet.cli.commands import build_file
-    from discreet.cli.counting import counted
-
-    build_file(
-        source,
-        values_file,
-        output,
-        keys=keys,
-        values=values,
-        groups=groups,
-        public=public,
-        workers=workers,
-        scheduler=scheduler,
-        force=force,
-        as_json=as_json,
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        scale=scale,
-        rows_hint=rows_hint,
-        kernel=kernel,
-        features=features,
-        goal=goal,
-        key_norm=key_norm,
-        query_norm=query_norm,
-        value_norm=value_norm,
-        group_rows=group_rows,
-        **counted(ledger, dataset, analyst),
-    )
 
 
-@app.command()
+@app.command(runs="memories.attend_file")
 def attend(
     memory: options.MemoryFile,
     queries: options.Queries,
@@ -201,12 +146,9 @@ def attend(
 
     Example: discreet attend memory.safetensors queries.npy -o out.npy
     """
-    from discreet.cli.answering import attend_file
-
-    attend_file(memory, queries, output, stderr=stderr, force=force, as_json=as_json)
 
 
-@app.command()
+@app.command(runs="cards.show_card")
 def card(
     memory: options.MemoryFile,
     *,
@@ -228,19 +170,9 @@ def card(
 
     Example: discreet card --html memory.safetensors
     """
-    if html:
-        from discreet.cli.release_page import write_page
-
-        write_page(memory, output, force=force, as_json=as_json)
-        return
-    if output is not None:
-        raise InvalidInput("Expected --html with --output: without it, nothing is written.")
-    from discreet.cli.commands import show_card
-
-    show_card(memory, as_json=as_json)
 
 
-@app.command()
+@app.command(runs="memories.compare_files")
 def compare(
     memory: options.MemoryFile,
     keys: options.Keys,
@@ -255,12 +187,9 @@ def compare(
 
     Example: discreet compare memory.safetensors keys.npy values.npy queries.npy --picture it.png
     """
-    from discreet.cli.commands import compare_files
-
-    compare_files(memory, keys, values, queries, picture=picture, force=force, as_json=as_json)
 
 
-@app.command()
+@app.command(runs="classifying.show_fit_plan")
 def plan_fit(
     *,
     rows: Annotated[int, typer.Option(help="A public, rounded number of rows.")],
@@ -281,28 +210,9 @@ def plan_fit(
 
     Example: discreet plan-fit --rows 20000 --key-dim 54 --classes 10 --epsilon 1 --delta 1e-5
     """
-    from discreet.cli.classifying import parse_count_or_classes, show_fit_plan
-    from discreet.cli.commands import public_rows
-    from discreet.readers.softmax.planning import plan as make
-
-    made = make(
-        rows=rows,
-        key_dim=key_dim,
-        classes=parse_count_or_classes(classes),
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        features=features,
-        public_rows=public_rows(public),
-        key_norm=key_norm,
-        by_record=by_record,
-        group_rows=group_rows,
-        memory_limit=memory_limit,
-    )
-    show_fit_plan(made, as_json=as_json)
 
 
-@app.command()
+@app.command(runs="classifying.fit_file")
 def fit(
     data: options.Data,
     *,
@@ -334,32 +244,9 @@ def fit(
     Example: discreet fit data.parquet --classes cat,dog,bird --rows-hint 20000 --epsilon 1 --delta
     1e-5 -o model.safetensors
     """
-    from discreet.cli.classifying import fit_file
-    from discreet.cli.counting import counted
-
-    fit_file(
-        data,
-        output,
-        keys=keys,
-        label=label,
-        groups=groups,
-        classes=classes,
-        public=public,
-        force=force,
-        as_json=as_json,
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        rows_hint=rows_hint,
-        features=features,
-        key_norm=key_norm,
-        group_rows=group_rows,
-        memory_limit=memory_limit,
-        **counted(ledger, dataset, analyst),
-    )
 
 
-@app.command()
+@app.command(runs="classifying.predict_file")
 def predict(
     model: options.ModelFile,
     queries: options.Queries,
@@ -382,17 +269,6 @@ def predict(
 
     Example: discreet predict model.safetensors queries.npy -o labels.npy
     """
-    from discreet.cli.classifying import predict_file
-
-    predict_file(
-        model,
-        queries,
-        output,
-        probabilities=probabilities,
-        balanced=balanced,
-        force=force,
-        as_json=as_json,
-    )
 
 
 @app.command()

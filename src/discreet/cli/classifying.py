@@ -7,24 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.cli.commands import (
-    check_output,
-    has_terminal,
-    opened,
-    output_file,
-    print_json,
-    print_page,
-    public_rows,
-)
-from discreet.cli.delivery import Delivery
-from discreet.cli.inputs import table
-from discreet.cli.places import released
-from discreet.cli.shell import already_written
+from discreet.cli.building import write_release
+from discreet.cli.files import check_arrays, check_output, write_arrays
+from discreet.cli.inputs import opened, public_rows, table
+from discreet.cli.shell import already_written, print_json, print_page
 from discreet.errors import InvalidInput
-from discreet.readers.registry import to_bytes
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.mechanism import SOFTMAX
-from discreet.readers.softmax.planning import ClassifierPlan
+from discreet.readers.softmax.planning import plan
 from discreet.tables import read_array
 
 # No array holds a larger whole number.
@@ -41,28 +31,20 @@ def fit_file(
     classes: str,
     public: Path | None,
     force: bool,
-    as_json: bool,
-    **options: Any,  # noqa: ANN401 (those of the command)
+    **options: Any,  # noqa: ANN401 (those of `write_release` and of the classifier)
 ) -> None:
     """Fit a classifier to a table and write it: whole, or not at all."""
     given = table(data, keys=keys, labels=label, groups=groups)
     check_output(output, force=force, inputs=(*given.files, public))
-    with Delivery(output, force=force) as delivery:
-        fit = released(
-            SOFTMAX,
-            given,
-            classes=parse_classes(classes, numbers=not given.rows.has_texts),
-            public_rows=public_rows(public),
-            progress=has_terminal(),
-            on_resolved=delivery.claim_release,
-            **options,
-        )
-        delivery.write_release(fit, lambda: to_bytes(fit), options)
-    with already_written(output):
-        if as_json:
-            print_json({"output": str(output), **fit.card.to_dict()})
-        else:
-            print_page(f"{output}: {fit.guarantee}")
+    write_release(
+        SOFTMAX,
+        given,
+        output,
+        force=force,
+        classes=parse_classes(classes, numbers=not given.rows.has_texts),
+        public_rows=public_rows(public),
+        **options,
+    )
 
 
 def predict_file(
@@ -76,19 +58,13 @@ def predict_file(
     as_json: bool,
 ) -> None:
     """Predict the labels of queries; with `probabilities`, into a .npz with those, too."""
-    check_output(output, force=force, inputs=(model, queries))
-    if output.suffix.lower() != (suffix := ".npz" if probabilities else ".npy"):
-        raise InvalidInput(f"Expected {output} to end in {suffix}.")
+    check_arrays(output, several=probabilities, force=force, inputs=(model, queries))
     asked = np.asarray(read_array(queries, "queries"))
     fit = opened(model, SoftmaxRegression)
     made = {"labels": fit.predict(asked, balanced=balanced)}
     if probabilities:
         made |= {"probabilities": fit.probabilities(asked), "classes": fit.classes}
-    with output_file(output, force=force) as file:
-        if probabilities:
-            np.savez(file, **made)
-        else:
-            np.save(file, made["labels"], allow_pickle=False)
+    write_arrays(output, made, force=force)
     shape = made["labels"].shape
     with already_written(output):
         if as_json:
@@ -98,8 +74,9 @@ def predict_file(
             print_page(f"{output}: labels of shape {shape}, each one of {len(fit.classes)} classes")
 
 
-def show_fit_plan(made: ClassifierPlan, *, as_json: bool) -> None:
+def show_fit_plan(*, classes: str, public: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Print the plan of a classifier."""
+    made = plan(classes=parse_count_or_classes(classes), public_rows=public_rows(public), **options)
     if not as_json:
         print_page(str(made))
         return

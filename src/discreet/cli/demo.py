@@ -2,15 +2,8 @@
 
 from pathlib import Path
 
-from discreet.cli.aligned import aligned
-from discreet.cli.commands import (
-    check_output,
-    has_terminal,
-    output_file,
-    print_json,
-    print_page,
-)
-from discreet.cli.shell import Page
+from discreet.cli.files import check_output, output_file
+from discreet.cli.shell import Page, aligned, has_terminal, print_json, print_page
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.pages.sheet import HOW_TO_GET_PICTURES
 from discreet.readers.attention.reader import WITHIN

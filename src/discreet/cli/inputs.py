@@ -1,13 +1,34 @@
-"""Rows to read, as they were typed: a table and names of its columns, or a file for each array."""
+"""What commands read: rows, as a table or as a file for each array; public rows; released files."""
 
 import glob
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.features.public_rows import PublicRows
 from discreet.privacy import Neighbours
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.attention.memory import Memory
+from discreet.readers.least_squares.answers import LeastSquares
+from discreet.readers.registry import AnyFile as ReleasedFile
+from discreet.readers.registry import load as open_release
+from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.tables import Rows, read_array, read_groups, split
+
+Release = TypeVar("Release", Memory, SoftmaxRegression)
+
+# What files hold, and what answers from each.
+_RELEASES: dict[type, tuple[str, str]] = {
+    Memory: ("a memory", ": discreet attend answers from it"),
+    Memories: ("the context of a model", ": discreet.integrations puts it on one"),
+    LeastSquares: ("a regression", ": discreet.load opens it, in Python"),
+    SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
+}
+
+_STRUCTURE = ("one of the paper's structures", ": discreet.load opens it, in Python")
 
 
 @dataclass(frozen=True)
@@ -98,3 +119,30 @@ def table(source: Path, **names: Any) -> Table:  # noqa: ANN401 (those of Rows)
             f"Expected {path} without a name: --keys and the like say what to read of it."
         )
     return Table(source, Rows(source, **names))
+
+
+def public_rows(path: Path | None) -> PublicRows | None:
+    """Return the public rows in a file, if there is one: read once, however often they are used."""
+    return None if path is None else PublicRows(np.asarray(read_array(path, "public")))
+
+
+def opened_release(path: Path) -> ReleasedFile:
+    """Return what is in a file, whatever it is, with all that it says of itself."""
+    found: ReleasedFile = open_release(_existing(path))
+    return found
+
+
+def opened(path: Path, kind: type[Release]) -> Release:
+    """Return what is in a file, if it is of this kind."""
+    found = open_release(_existing(path))
+    if isinstance(found, kind):
+        return found
+    wanted, _ = _RELEASES[kind]
+    name, hint = _RELEASES.get(type(found), _STRUCTURE)
+    raise InvalidInput(f"Expected {path} to be {wanted}, and it is {name}{hint}.")
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise InvalidInput(f"Expected {path} to be a file written by discreet build or fit.")
+    return path

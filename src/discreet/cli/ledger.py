@@ -1,12 +1,20 @@
-"""`discreet ledger`: a privacy budget in a file."""
+"""`discreet ledger`: a privacy budget in a file. Puts data sets in, counts, shows."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from discreet.cli import options
-from discreet.cli.shell import App
+from discreet.cli.shell import App, Page, aligned, print_json, print_page, printable
+from discreet.errors import BudgetExceeded
+from discreet.privacy import NOT_PRIVATE, rounded_down, rounded_up
+
+if TYPE_CHECKING:
+    from discreet.ledger import Spend, Statement
+
+_BAR = 20
+_HEADINGS = ("when (UTC)", "state", "ε", "δ", "analyst")
 
 ledger = App(
     help="A privacy budget in a file: what was spent on a data set, by whom, and what is left.",
@@ -33,9 +41,11 @@ def create(
 
     Example: discreet ledger create budget.db clinic --epsilon 4 --delta 1e-5
     """
-    from discreet.cli.budget import create_dataset
+    from discreet.ledger import Ledger
 
-    create_dataset(budget, name, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit)
+    made = Ledger(budget)
+    made.create(name, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit)
+    print_page(f"{budget}: {made.statement(name)}")
 
 
 @ledger.command()
@@ -51,9 +61,11 @@ def limit(
 
     Example: discreet ledger limit budget.db clinic eve --epsilon 1 --delta 1e-6
     """
-    from discreet.cli.budget import limit_analyst
+    from discreet.ledger import Ledger
 
-    limit_analyst(budget, name, analyst, epsilon=epsilon, delta=delta)
+    opened = Ledger(budget)
+    opened.limit_analyst(name, analyst, epsilon=epsilon, delta=delta)
+    print_page(f"{budget}: {opened.statement(name, analyst=analyst)}")
 
 
 @ledger.command()
@@ -71,9 +83,30 @@ def show(
 
     Example: discreet ledger show budget.db clinic --picture clinic.png
     """
-    from discreet.cli.budget import show_budget
+    from discreet.cli.files import check_picture, pictures
+    from discreet.ledger import Ledger
 
-    show_budget(budget, name, picture=picture, force=force, as_json=as_json)
+    check_picture(picture, force=force, inputs=(budget,))
+    opened = Ledger(budget)
+    statements = [
+        opened.statement(each) for each in (opened.datasets() if name is None else [name])
+    ]
+    accounts = [
+        [each, *(opened.statement(each.dataset, analyst=who) for who in each.limits)]
+        for each in statements
+    ]
+    if picture is not None:
+        draw = pictures()
+        draw.save(draw.budgets([_bar_of(each) for some in accounts for each in some]), picture)
+    if as_json:
+        print_json([each.to_dict() for each in statements])
+        return
+    if not statements:
+        print_page(f"{budget}: no data set yet.")
+    for some in accounts:
+        _print_account(some)
+    if picture is not None:
+        print_page(f"{picture}: the same, drawn")
 
 
 @ledger.command()
@@ -92,9 +125,18 @@ def spend(
 
     Example: discreet ledger spend budget.db clinic memory.safetensors
     """
-    from discreet.cli.budget import spend_file
+    from discreet.cli.files import note_release
+    from discreet.cli.inputs import opened_release
+    from discreet.ledger import Ledger
 
-    spend_file(budget, name, release, analyst=analyst)
+    opened, made = Ledger(budget), opened_release(release)
+    try:
+        opened.spend(name, made, analyst=analyst)
+    except BudgetExceeded:  # and counted
+        note_release(opened, made, release)
+        raise
+    note_release(opened, made, release)
+    print_page(f"{budget}: {opened.statement(name)}")
 
 
 @ledger.command()
@@ -112,6 +154,73 @@ def void(
 
     Example: discreet ledger void budget.db 0123456789abcdef0123456789abcdef
     """
-    from discreet.cli.budget import void_spend
+    from discreet.ledger import Ledger
 
-    void_spend(budget, spend_id)
+    ends = (
+        "keeps counting" if Ledger(budget).void(spend_id) else "counts no more"
+    )  # a warning says why
+    print_page(f"{budget}: {spend_id} is voided, and {ends}.")
+
+
+def _bar_of(statement: "Statement") -> tuple[str, float, float]:
+    """Return a name, what is spent, and the limit, as a picture needs them."""
+    who = "" if statement.analyst is None else f", {statement.analyst}"
+    mark = "" if statement.private else f" ({NOT_PRIVATE})"
+    label = f"{statement.dataset}{who}{mark}\nδ = {statement.limit.delta:g}"
+    return label, statement.spent.epsilon, statement.limit.epsilon
+
+
+def _bar(statement: "Statement") -> str:
+    """Return what is spent as a bar; it is full if nothing is left, and only then."""
+    part = min(statement.spent.epsilon / statement.limit.epsilon, 1.0)
+    full = round(part * _BAR)
+    if not statement.left:
+        full = _BAR
+    elif part > 0:
+        full = min(max(full, 1), _BAR - 1)
+    left = f"{rounded_down(statement.left)} left" if statement.left else "nothing left"
+    spent = rounded_up(statement.spent.epsilon)
+    return f"[{'#' * full}{'.' * (_BAR - full)}] ε = {spent} spent, {left}"
+
+
+def _print_account(statements: "list[Statement]") -> None:
+    """Print the statements of a data set and of its analysts, and what was spent on it."""
+    for each in statements:
+        print_page(str(each))
+        print_page(_bar(each))
+    if statements[0].spends:
+        _print_spends(statements[0])
+
+
+def _print_spends(statement: "Statement") -> None:
+    """Print when and what was spent; under each its id, which is to be typed again, and its files.
+
+    What counts no more is dim.
+    """
+    console = Page()
+    cells = [
+        (
+            each.at[:10],
+            _state(each),
+            rounded_up(each.epsilon),
+            f"{each.delta:g}",
+            printable(each.analyst or ""),
+        )
+        for each in statement.spends
+    ]
+    heading, *drawn = aligned([_HEADINGS, *cells], gap=2, right=False)
+    console.print(heading, style="bold", markup=False, soft_wrap=True)
+    for each, text in zip(statement.spends, drawn, strict=True):
+        style = None if each.counts else "dim"
+        leaks = [each.receipt.note.removeprefix(", ")] if each.receipt.leaks else []
+        below = [each.id, *leaks, *(printable(place) for place in each.places)]
+        for line in (text, *(f"  {one}" for one in below)):
+            console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _state(spend: "Spend") -> str:
+    """Return how far a spend has come, and what else there is to know of it."""
+    from discreet.ledger import State
+
+    still = ", still counts" if spend.state is State.VOIDED and spend.counts else ""
+    return f"{spend.state}{still}{'' if spend.receipt.private else f' {NOT_PRIVATE}'}"

@@ -57,7 +57,7 @@ Answers = Annotated[
 ]
 
 
-@paper.command()
+@paper.command(runs="structures.run_attention")
 def attention(
     keys: Points = None,
     values: Annotated[
@@ -85,26 +85,9 @@ def attention(
 
     Example: discreet paper attention --rows 1024 --epsilon 50 --accounting tight
     """
-    from discreet.cli.structures import Shown, run_attention
-
-    run_attention(
-        (keys, values, queries),
-        generate=(rows, dim),
-        shown=Shown(output=output, force=force, as_json=as_json),
-        upper=upper,
-        value_bound=bound,
-        epsilon=epsilon,
-        delta=delta,
-        delta_prime=delta_prime,
-        c=c,
-        eps_s=eps_s,
-        p_f=p_f,
-        lower=lower,
-        accounting=accounting,
-    )
 
 
-@paper.command()
+@paper.command(runs="structures.run_softmax")
 def softmax(
     points: Points = None,
     weights: Weights = None,
@@ -131,26 +114,9 @@ def softmax(
 
     Example: discreet paper softmax --rows 4096 --dim 2 --epsilon 10 -c 0.5
     """
-    from discreet.cli.structures import Shown, run_softmax
-
-    run_softmax(
-        (points, weights, queries),
-        generate=(rows, dim),
-        shown=Shown(output=output, force=force, as_json=as_json),
-        upper=upper,
-        weight_bound=bound,
-        epsilon=epsilon,
-        delta=delta,
-        delta_prime=delta_prime,
-        c=c,
-        eps_s=eps_s,
-        lower=lower,
-        accounting=accounting,
-        p_f=p_f if adaptive else None,
-    )
 
 
-@paper.command()
+@paper.command(runs="structures.run_distance")
 def distance(
     points: Points = None,
     weights: Weights = None,
@@ -180,24 +146,6 @@ def distance(
 
     Example: discreet paper distance --rows 4096 --accounting tight --estimator consistent
     """
-    from discreet.cli.structures import Shown, run_distance
-
-    run_distance(
-        (points, weights, queries),
-        generate=(rows, dim),
-        shown=Shown(output=output, force=force, as_json=as_json),
-        power=power,
-        upper=upper,
-        weight_bound=bound,
-        epsilon=epsilon,
-        delta=delta,
-        delta_prime=delta_prime,
-        c=c,
-        lower=lower,
-        accounting=accounting,
-        estimator=estimator,
-        p_f=p_f if adaptive else None,
-    )
 
 
 @paper.command()

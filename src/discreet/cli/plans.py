@@ -4,17 +4,18 @@ The table is plain text of at most 60 columns, the same on a terminal and in a f
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 from discreet._card import titled
-from discreet.cli.aligned import aligned
-from discreet.cli.commands import print_json, print_page
-from discreet.cli.shell import Page
-from discreet.cli.wording import in_flags
+from discreet.cli.inputs import public_rows
+from discreet.cli.shell import Page, aligned, print_json, print_page
 from discreet.errors import InvalidInput
-from discreet.readers.attention.planning import Plan
+from discreet.readers.attention.planning import Plan, plan
 from discreet.readers.attention.prediction import times
 
 # Times what was asked for: softer and sharper, and more and less private.
@@ -63,16 +64,18 @@ class Line:
     recommended: bool
 
 
-def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> None:
-    """Print a plan, and a table of what other ε and temperatures would give.
-
-    Args:
-        plan: makes one, given ε and maybe a scale.
-        epsilon: the one that was asked for.
-        as_json: print the same figures as JSON.
-    """
-    made = plan(epsilon=epsilon)
-    lines = list(_around(made, plan))
+def show_plan(
+    *,
+    epsilon: float,
+    scale: float | None,
+    public: Path | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 (those of `plan`)
+) -> None:
+    """Print a plan, and a table of what other ε and temperatures would give."""
+    planned = functools.partial(plan, public_rows=public_rows(public), **options)
+    made = planned(epsilon=epsilon, scale=scale)
+    lines = list(_around(made, planned))
     if as_json:
         table = [
             {**_facts(line.plan), "chosen": line.chosen, "recommended": line.recommended}
@@ -80,13 +83,13 @@ def show_plan(plan: Callable[..., Plan], *, epsilon: float, as_json: bool) -> No
         ]
         print_json({**_facts(made), "table": table})
         return
-    print_page(in_flags(str(made)))
+    print_page(str(made))
     print_page(f"\n{_TITLE}\n", style="bold")
     _print_table(lines)
     print_page(f"\n{titled(_LEGEND)}")
 
 
-def _around(made: Plan, plan: Callable[..., Plan]) -> Iterator[Line]:
+def _around(made: Plan, planned: Callable[..., Plan]) -> Iterator[Line]:
     """Yield what was planned among its neighbours, and with the recommended scale."""
     for factor in _EPSILONS:
         scales = {times * made.scale for times in _SCALES}
@@ -96,7 +99,7 @@ def _around(made: Plan, plan: Callable[..., Plan]) -> Iterator[Line]:
         for scale in sorted(scales):
             chosen = factor == 1 and scale == made.scale
             with suppress(InvalidInput):  # beyond what can be asked for
-                other = made if chosen else plan(epsilon=factor * made.epsilon, scale=scale)
+                other = made if chosen else planned(epsilon=factor * made.epsilon, scale=scale)
                 if chosen or other.state_bytes <= _LARGEST_STATE:
                     yield Line(
                         other,

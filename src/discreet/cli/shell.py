@@ -3,15 +3,24 @@
 Exit codes: 0 done; 1 a bug in discreet; 2 something that was given is wrong (one sentence on
 standard error says what); 130 interrupted; 143 terminated. In all but the first nothing was
 written, unless that sentence names a file: a release that was paid for is kept.
+
+What the library says of an argument is said of the option that was typed for it: an `InvalidInput`
+carries argument, value and what was wanted, and `in_options` makes a sentence of them.
 """
 
+import functools
+import importlib
+import json
+import math
 import os
+import re
 import signal
 import sys
-import traceback
+import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -19,14 +28,22 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
+from discreet._card import titled
 from discreet._warn import Note, notes
-from discreet.cli.wording import OTHER_NAMES, Typed, in_flags, in_options
-from discreet.errors import DiscreetError, InvalidInput, MostlyNoiseWarning
+from discreet.errors import DiscreetError, InvalidInput
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 WRONG_INPUT = 2
 INTERRUPTED = 130
+
+# Options that are called otherwise where the library takes them.
+_OTHER_NAMES = {
+    "value_bound": "bound",
+    "weight_bound": "bound",
+    "p": "power",
+    "public_rows": "public",
+}
 
 
 class Kept(Note):
@@ -86,13 +103,11 @@ class Command(_PlainFlags, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run it."""
-        options = _typed(ctx)
-        with _plain_warnings(options):
+        with _plain_warnings():
             try:
                 return super().invoke(ctx)
             except InvalidInput as error:
-                if not _speaks_of_files(error):
-                    error.args = (in_options(str(error), options),)
+                error.args = (in_options(error, _typed(ctx)),)
                 raise
 
 
@@ -102,9 +117,83 @@ class App(typer.Typer):
     def __init__(self, **named: Any) -> None:  # noqa: ANN401
         super().__init__(**{"cls": Group, **named})
 
-    def command(self, name: str | None = None, **named: Any) -> Callable[[Function], Function]:  # noqa: ANN401
-        """Add one, as in the base class."""
-        return super().command(name, **{"cls": Command, **named})
+    def command(
+        self,
+        name: str | None = None,
+        *,
+        runs: str | None = None,
+        **named: Any,  # noqa: ANN401
+    ) -> Callable[[Function], Function]:
+        """Add one, as in the base class.
+
+        Args:
+            name: of the command.
+            runs: the function of this package that does it, for instance "plans.show_plan", if the
+                one that is decorated only declares arguments: they are passed on by name.
+            **named: as in the base class.
+        """
+        add = super().command(name, **{"cls": Command, **named})
+        return add if runs is None else lambda declared: add(_passing_on(runs, declared))
+
+
+def _passing_on(place: str, declared: Function) -> Function:
+    """Return what imports a function when it is called, and not before: help is instant."""
+    module, _, name = place.partition(".")
+
+    @functools.wraps(declared)
+    def run(**given: Any) -> None:  # noqa: ANN401
+        getattr(importlib.import_module(f"discreet.cli.{module}"), name)(**given)
+
+    return run  # type: ignore[return-value]  # it has the signature of what it wraps
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An option, as it is typed, the value that it has, and what its help says."""
+
+    option: str
+    value: object
+    help: str = ""
+
+
+def _typed(ctx: Any) -> dict[str, Typed]:  # noqa: ANN401
+    """Return the options of the command that runs, by the names that the library has for them."""
+    options = {
+        each.name: Typed(max(each.opts, key=len), ctx.params.get(each.name), each.help or "")
+        for each in ctx.command.params
+        if each.param_type_name == "option"
+    }
+    others = {name: options[option] for name, option in _OTHER_NAMES.items() if option in options}
+    return options | others
+
+
+def in_options(error: InvalidInput, options: Mapping[str, Typed]) -> str:
+    """Return what is wrong with an option; in the library's words if the error is of no option.
+
+    Args:
+        error: of the library.
+        options: by the names that the library has for them.
+    """
+    factors = (error.argument or "").split(" * ")
+    if not options.keys() >= set(factors):
+        return str(error)
+    if len(factors) > 1:
+        product = " * ".join(options[name].option for name in factors)
+        return f"Expected {product} = {error.value!r} to be {error.wanted}."
+    typed, needed = options[factors[0]], options.get(error.needs or "")
+    if isinstance(typed.value, Path) and isinstance(error.value, tuple):
+        subject = f"{typed.option} {typed.value}, of shape {error.value},"
+    elif repr(typed.value) != repr(error.value):  # which the library worked out
+        return str(error)
+    elif typed.value is None:
+        if needed is None:
+            return f"Expected {typed.option}, {error.wanted}."
+        meaning = needed.help[:1].lower() + needed.help[1:].rstrip(".")
+        return f"Expected {typed.option}, or {needed.option}: {meaning}."
+    else:
+        subject = f"{typed.option} {error.value!r}"
+    wanted = f"be {error.wanted}" if needed is None else f"come with {needed.option}"
+    return f"Expected {subject} to {wanted}."
 
 
 class Page(Console):
@@ -228,37 +317,73 @@ def _sentence(error: Exception) -> str:
 
 
 @contextmanager
-def _plain_warnings(options: dict[str, Typed]) -> Iterator[None]:
+def _plain_warnings() -> Iterator[None]:
     """Show what the library warns of as one line each."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = lambda message, category, *_, **__: say(
-            "warning: "
-            + (
-                in_flags(str(message))  # advises what to type
-                if category is MostlyNoiseWarning
-                else in_options(str(message), options)
-            )
-        )
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         yield
 
 
-def _typed(ctx: Any) -> dict[str, Typed]:  # noqa: ANN401
-    """Return the options of the command that runs, by the names that the library has for them."""
-    options = {
-        each.name: Typed(max(each.opts, key=len), ctx.params.get(each.name))
-        for each in ctx.command.params
-        if each.param_type_name == "option"
-    }
-    others = {name: options[option] for name, option in OTHER_NAMES.items() if option in options}
-    return options | others
+def has_terminal() -> bool:
+    """Return whether there is somebody to show progress to."""
+    return sys.stderr.isatty()
 
 
-def _speaks_of_files(error: Exception) -> bool:
-    """Return whether it was raised where people's files are read, or by the command line itself.
+def print_page(text: str, *, style: str | None = None) -> None:
+    """Print lines; on a terminal, what does not fit goes on below where it began.
 
-    Those name files and what is in them, which may be called like an option.
+    Elsewhere a line stays one line, so that programs can look for it.
     """
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    room = str(frame.f_globals.get("__name__"))
-    return room.startswith(("discreet.tables", "discreet.cli"))
+    console = Page()
+    for line in printable(text).splitlines():
+        name = re.match(r"\S+( \S+)*\s{2,}", line)
+        indent = " " * (len(name[0]) if name else 0)
+        shown = (
+            textwrap.fill(
+                line, max(console.width, 40), subsequent_indent=indent, break_on_hyphens=False
+            )
+            if console.is_terminal
+            else line
+        )
+        console.print(shown, style=style, markup=False, soft_wrap=True)
+
+
+def print_lines(lines: Mapping[str, str], *, note: str | None = None) -> None:
+    """Print names and what they are, one a line, under a note."""
+    if note is not None:
+        print_page(note, style="bold")
+    print_page(titled(list(lines.items())))
+
+
+def print_json(facts: object) -> None:
+    """Print JSON."""
+    text = json.dumps(_without_infinities(facts), indent=2, ensure_ascii=False, allow_nan=False)
+    print(text)  # noqa: T201 (this is the output)
+
+
+def _without_infinities(value: Any) -> Any:  # noqa: ANN401
+    """Return what JSON can hold: null for a number that is none."""
+    if isinstance(value, dict):
+        return {name: _without_infinities(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def aligned(rows: Sequence[Sequence[str]], *, gap: int, right: bool) -> list[str]:
+    """Return a line for each row, with cells in columns: the same in a file and on any terminal.
+
+    Args:
+        rows: as many cells each.
+        gap: spaces between columns.
+        right: whether cells end below each other, as numbers do, or begin there.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    side = ">" if right else "<"
+    return [
+        (" " * gap)
+        .join(f"{cell:{side}{width}}" for cell, width in zip(row, widths, strict=True))
+        .rstrip()
+        for row in rows
+    ]

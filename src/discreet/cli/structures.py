@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +12,8 @@ import numpy as np
 
 from discreet import paper
 from discreet._typing import Floats
-from discreet.cli.commands import check_output, print_json, print_lines
-from discreet.cli.delivery import Delivery
-from discreet.cli.shell import say
+from discreet.cli.files import Delivery, check_output
+from discreet.cli.shell import print_json, print_lines, say
 from discreet.errors import InvalidInput
 from discreet.paper import oracle
 from discreet.paper.oracle import spread
@@ -22,7 +21,7 @@ from discreet.paper.structure import Structure
 from discreet.tables import read_array
 
 Setting = Any
-Inputs = tuple[Path | None, Path | None, Path | None]
+Data = tuple[Floats, Floats, Floats]
 
 _CONFIDENCE = 0.95
 _QUERIES = 50
@@ -39,7 +38,7 @@ class Shown:
     force: bool
     as_json: bool
 
-    def check(self, inputs: Inputs) -> None:
+    def check(self, inputs: Iterable[Path | None]) -> None:
         """Raise `InvalidInput` if the answers could not be written."""
         if self.output is not None:
             check_output(self.output, force=self.force, inputs=inputs)
@@ -62,70 +61,81 @@ class Shown:
 
 
 def run_attention(
-    inputs: Inputs, *, generate: tuple[int, int], shown: Shown, **settings: Setting
+    keys: Path | None,
+    values: Path | None,
+    queries: Path | None,
+    *,
+    bound: float,
+    **typed: Setting,
 ) -> None:
     """Build `DPCrossAttention`, ask it, and show what came of it."""
-    shown.check(inputs)
-    keys, values, queries = _data(inputs, ("keys", "values", "queries"), generate, settings)
-    bound = settings["value_bound"]
-    with shown.written(queries, width=_two_axes(values).shape[-1]) as write:
-        structure = paper.DPCrossAttention(keys, _two_axes(values), **settings)
-        answers = structure.query(queries)  # checks them
+    roles = {"keys": keys, "values": values, "queries": queries}
+    (rows, numbers, asked), shown, settings = _begun(roles, bound=bound, **typed)
+    columns = _two_axes(numbers)
+    with shown.written(asked, width=columns.shape[-1]) as write:
+        structure = paper.DPCrossAttention(rows, columns, value_bound=bound, **settings)
+        answers = structure.query(asked)  # checks them
         write(answers)
     truth = oracle.attention(
-        np.clip(queries, 0, structure.upper),
-        np.clip(keys, structure.box.lower, structure.upper),
-        np.clip(_two_axes(values), -bound, bound),
+        np.clip(asked, 0, structure.upper),
+        np.clip(rows, structure.box.lower, structure.upper),
+        np.clip(columns, -bound, bound),
     )
     _show(structure, answers, truth, shown)
 
 
 def run_softmax(
-    inputs: Inputs,
+    points: Path | None,
+    weights: Path | None,
+    queries: Path | None,
     *,
-    generate: tuple[int, int],
-    shown: Shown,
-    p_f: float | None,
-    **settings: Setting,
+    bound: float,
+    adaptive: bool,
+    p_f: float,
+    **typed: Setting,
 ) -> None:
-    """Build `DPTreeSoftmax`, or its adaptive form if there is a p_f."""
-    shown.check(inputs)
-    points, weights, queries = _data(inputs, ("points", "weights", "queries"), generate, settings)
-    with shown.written(queries) as write:
+    """Build `DPTreeSoftmax`, or its adaptive form."""
+    roles = {"points": points, "weights": weights, "queries": queries}
+    data, shown, settings = _begun(roles, bound=bound, **typed)
+    *rows, asked = data
+    with shown.written(asked) as write:
         structure = (
-            paper.DPTreeSoftmax(points, weights, **settings)
-            if p_f is None
-            else paper.DPTreeSoftmaxAdaptive(points, weights, p_f=p_f, **settings)
+            paper.DPTreeSoftmaxAdaptive(*rows, p_f=p_f, weight_bound=bound, **settings)
+            if adaptive
+            else paper.DPTreeSoftmax(*rows, weight_bound=bound, **settings)
         )
-        answers = structure.query(queries)
+        answers = structure.query(asked)
         write(answers)
-    truth = oracle.softmax_sum(*_clipped(points, weights, queries, settings))
+    truth = oracle.softmax_sum(*_clipped(data, bound, settings))
     _show(structure, answers, truth, shown)
 
 
 def run_distance(
-    inputs: Inputs,
+    points: Path | None,
+    weights: Path | None,
+    queries: Path | None,
     *,
-    generate: tuple[int, int],
-    shown: Shown,
+    bound: float,
     power: int,
-    p_f: float | None,
-    **settings: Setting,
+    adaptive: bool,
+    p_f: float,
+    **typed: Setting,
 ) -> None:
-    """Build `DPTreeHighDim`, or its adaptive form (p = 1) if there is a p_f."""
-    shown.check(inputs)
-    if p_f is not None and power != 1:
+    """Build `DPTreeHighDim`, or its adaptive form (p = 1)."""
+    if adaptive and power != 1:
         raise InvalidInput("Expected --power 1 with --adaptive, as in the paper.")
-    points, weights, queries = _data(inputs, ("points", "weights", "queries"), generate, settings)
-    with shown.written(queries) as write:
+    roles = {"points": points, "weights": weights, "queries": queries}
+    data, shown, settings = _begun(roles, bound=bound, **typed)
+    *rows, asked = data
+    with shown.written(asked) as write:
         structure = (
-            paper.DPTreeHighDim(points, weights, p=power, **settings)
-            if p_f is None
-            else paper.DPTreeHighDimAdaptive(points, weights, p_f=p_f, **settings)
+            paper.DPTreeHighDimAdaptive(*rows, p_f=p_f, weight_bound=bound, **settings)
+            if adaptive
+            else paper.DPTreeHighDim(*rows, p=power, weight_bound=bound, **settings)
         )
-        answers = structure.query(queries)
+        answers = structure.query(asked)
         write(answers)
-    inside = _clipped(points, weights, queries, settings, from_=settings["lower"])
+    inside = _clipped(data, bound, settings, from_=settings["lower"])
     truth = oracle.high_dim_distance(*inside, power)
     _show(structure, answers, truth, shown)
 
@@ -186,25 +196,36 @@ def _array_file(numbers: Floats) -> bytes:
     return file.getvalue()
 
 
-def _data(
-    inputs: Inputs,
-    roles: tuple[str, str, str],
-    generate: tuple[int, int],
-    settings: dict[str, Setting],
-) -> tuple[Floats, Floats, Floats]:
-    """Return rows, weights or values, and queries: from files, or points spread evenly."""
-    if all(each is None for each in inputs):
-        rows, dim = generate
-        lower, upper = settings["lower"], settings["upper"]
-        bound = settings["value_bound"] if "value_bound" in settings else settings["weight_bound"]
-        both = spread(rows, dim + 1)
-        points = lower + (upper - lower) * both[:, :dim]
-        return points, bound * both[:, dim], upper * spread(_QUERIES, dim, start=0.5)
-    if any(each is None for each in inputs):
-        raise InvalidInput(f"Expected all of {', '.join(roles)}, or none of them to generate data.")
+def _begun(
+    files: dict[str, Path | None],
+    *,
+    bound: float,
+    rows: int,
+    dim: int,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    **settings: Setting,
+) -> tuple[Data, Shown, dict[str, Setting]]:
+    """Return what a structure is made of and asked, what to do with answers, and its settings."""
+    shown = Shown(output=output, force=force, as_json=as_json)
+    shown.check(files.values())
+    if any(each is not None for each in files.values()):
+        return _read(files), shown, settings
+    lower, upper = settings["lower"], settings["upper"]
+    both = spread(rows, dim + 1)
+    points = lower + (upper - lower) * both[:, :dim]
+    made = (points, bound * both[:, dim], upper * spread(_QUERIES, dim, start=0.5))
+    return made, shown, settings
+
+
+def _read(files: dict[str, Path | None]) -> Data:
+    """Return rows, weights or values, and queries."""
+    if any(each is None for each in files.values()):
+        raise InvalidInput(f"Expected all of {', '.join(files)}, or none of them to generate data.")
     first, second, third = (
         np.asarray(read_array(each, role), dtype=np.float64)
-        for each, role in zip(inputs, roles, strict=True)
+        for role, each in files.items()
         if each is not None
     )
     if third.size == 0:
@@ -212,16 +233,10 @@ def _data(
     return first, second, third
 
 
-def _clipped(
-    points: Floats,
-    weights: Floats,
-    queries: Floats,
-    settings: dict[str, Setting],
-    *,
-    from_: float = 0.0,
-) -> tuple[Floats, Floats, Floats]:
+def _clipped(data: Data, bound: float, settings: dict[str, Setting], *, from_: float = 0.0) -> Data:
     """Return what a structure sees of its input: all within the public bounds, queries from_ on."""
-    lower, upper, bound = (settings[name] for name in ("lower", "upper", "weight_bound"))
+    points, weights, queries = data
+    lower, upper = settings["lower"], settings["upper"]
     return (
         np.clip(points, lower, upper),
         np.clip(weights, -bound, bound),

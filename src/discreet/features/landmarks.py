@@ -424,7 +424,10 @@ class Landmarks(Kernel):
     def named(cls, wanted: Wanted) -> Self:
         """Return the landmarks of the public rows that came with the request."""
         if wanted.public_rows is None:
-            return _validate.reject("kernel", cls.kind, "given with public_rows to make it of")
+            need = "public_rows"
+            return _validate.reject(
+                "kernel", cls.kind, f"given with {need} to make it of", needs=need
+            )
         rank = RANK if wanted.features is None else min(wanted.features, MOST_LANDMARKS)
         return cls(wanted.public_rows, rank=rank, **wanted.bounds)
 

@@ -283,11 +283,15 @@ def account_of(
     if ledger is None:
         for name, value in (("dataset", dataset), ("analyst", analyst)):
             if value is not None:
-                raise InvalidInput(f"Expected {name}={value!r} to come with a ledger.")
+                _validate.reject_argument(name, value, "given with a ledger", needs="ledger")
         return None
     _validate.instance("ledger", ledger, Ledger)
     if dataset is None:
-        raise InvalidInput("Expected a dataset: the name that the rows have in the ledger.")
+        raise InvalidInput(
+            "Expected a dataset: the name that the rows have in the ledger.",
+            argument="dataset",
+            wanted="the name that the rows have in the ledger",
+        )
     return ledger.account(dataset, analyst)
 
 

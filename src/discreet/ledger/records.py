@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 
+from discreet import _validate
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput, LedgerError
 from discreet.ledger.filter import Charge, Filter, Mechanisms
@@ -89,9 +90,7 @@ def dataset_named(connection: sqlite3.Connection, name: str) -> Dataset:
         "SELECT epsilon, delta, neighbours, unit FROM datasets WHERE name = ?", (name,)
     ).fetchone()
     if row is None:
-        raise InvalidInput(
-            f"Expected dataset={name!r} to be in the ledger; `create` puts it there."
-        )
+        _validate.reject_argument("dataset", name, "in the ledger; `create` puts it there")
     epsilon, delta, neighbours, unit = row
     return Dataset(name, Privacy(epsilon, delta, Neighbours.parse(neighbours)), unit)
 

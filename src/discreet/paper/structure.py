@@ -272,7 +272,10 @@ def _card_of(structure: Structure) -> Card:
     sentences = [
         *([] if structure.private else [mark]),
         ("structure", f"{facts['class']}, of the paper"),
-        ("protects", f"any one {guarantee.unit} ({guarantee.neighbours.change})"),
+        (
+            "protects",
+            f"any one {guarantee.unit} ({guarantee.neighbours.change}): {guarantee.figures}",
+        ),
         ("guarantee", str(guarantee)),
         *([("whole file", str(whole))] if whole != guarantee else []),
         ("noise", f"{_words(kinds)}, drawn once; a row touches {touched:,} nodes"),

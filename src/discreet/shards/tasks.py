@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.shards.job import Job, JobSecret
 from discreet.sums.settings import Settings
 from discreet.tables import Rows
@@ -28,6 +28,8 @@ def guarded(work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
 
 def _told(error: Exception) -> Exception:
     """Return an exception that says as much as others may know."""
+    if isinstance(error, InvalidInput):
+        return error.copy()
     if isinstance(error, DiscreetError):
         return type(error)(str(error))
     if isinstance(error, OSError):

@@ -42,7 +42,7 @@ def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
     if "rows_hint" in released.receipt.leaks:
         given = "figure that was taken from the rows"
     rows += [
-        ("protects", protects),
+        ("protects", f"{protects}: {guarantee.figures}"),
         ("guarantee", str(guarantee)),
         *taken(released.receipt.leaks),
         ("rows", f"{counts}; {given}: {hint}"),

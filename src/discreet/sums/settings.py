@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 
 from discreet import _validate, accounting
 from discreet.accounting import Receipt
-from discreet.errors import InvalidInput
 from discreet.ledger.account import Account, check
 from discreet.noise import Entropy, RoundedGaussian
 from discreet.noise.law import LARGEST_SCALE
@@ -90,10 +89,11 @@ class Settings(Generic[AnyLayout_co]):
         for layout in self.layouts:
             largest = max(part_sigmas(layout, self.sigma(layout)))
             if largest > LARGEST_SCALE:
-                raise InvalidInput(
-                    f"Expected epsilon={self.privacy.epsilon} to be larger{layout.or_else}: the "
-                    f"noise would be {self.multiplier * self.group_rows:,.0f} times what one row "
-                    "can contribute."
+                _validate.reject(
+                    "epsilon",
+                    self.privacy.epsilon,
+                    f"larger{layout.or_else}: the noise would be "
+                    f"{self.multiplier * self.group_rows:,.0f} times what one row can contribute",
                 )
 
     @property

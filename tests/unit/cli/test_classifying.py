@@ -16,12 +16,14 @@ from typer.testing import CliRunner
 from watching import eventually, has_open
 
 import discreet
-from discreet.cli import app, classifying
+from discreet.cli import app, building, classifying
 from discreet.errors import InvalidInput
 from discreet.features.landmarks import UnitLandmarks
-from discreet.readers.softmax import mechanism as training
+from discreet.readers.softmax import mechanism
 from discreet.readers.softmax.planning import plan
+from discreet.sums import mechanism as engine
 from discreet.sums import progress
+from discreet.sums.accumulate import Accumulator
 
 RUNNER = CliRunner()
 SPEND = ["--epsilon", "20", "--delta", "1e-6"]
@@ -228,7 +230,7 @@ def test_rounds_that_are_stopped_leave_nothing_and_say_what_was_spent(folder, mo
     def stop(*_):
         raise error
 
-    monkeypatch.setattr(training, "_judged", stop)
+    monkeypatch.setattr(mechanism, "_calibrate", stop)
     before = sorted(os.listdir(folder))
     result = run(*FIT, *TEXTS, "--features", "linear")
     assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 2)
@@ -242,7 +244,7 @@ def test_before_the_first_noise_nothing_was_spent(folder, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training.Adder, "add", stop)
+    monkeypatch.setattr(Accumulator, "add", stop)
     result = run(*FIT, *TEXTS, "--features", "linear")
     assert result.exit_code == 130
     assert result.stderr == "discreet: interrupted, nothing was written.\n"
@@ -270,9 +272,9 @@ def test_a_fit_that_gets_a_signal_leaves_nothing(folder, sent):
 
 def test_rounds_are_shown_on_a_terminal_only(folder, monkeypatch):
     seen = []
-    monkeypatch.setattr(classifying, "has_terminal", lambda: True)
+    monkeypatch.setattr(building, "has_terminal", lambda: True)
     monkeypatch.setattr(
-        training,
+        engine,
         "passes_bar",
         lambda count, *, rows, show: (
             seen.append((count, show)) or progress.passes_bar(count, rows=rows, show=False)

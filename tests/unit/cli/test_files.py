@@ -113,13 +113,13 @@ def test_only_the_first_answers_are_shown_and_no_answers_are_none(folder):
     assert done.stdout.splitlines() == ["none.npy: answers of shape (0, 3)"]
 
 
-def test_a_build_and_an_answer_that_are_noise_say_so_with_flags_to_type(folder):
+def test_a_build_and_an_answer_that_are_noise_say_so_and_what_would_help(folder):
     np.save("keys.npy", unit_rows(2_000, 384))
     np.save("values.npy", unit_rows(2_000, 3, seed=1))
     np.save("queries.npy", unit_rows(4, 384))
     result = build("--rows-hint", "2000")
     assert "discreet: warning: Answers are predicted to be mostly noise" in result.stderr
-    assert re.search(r"rows; --epsilon [\d.]+", result.stderr)
+    assert re.search(r"rows; epsilon=[\d.]+", result.stderr)
     assert "mostly noise" not in result.stdout
     result = run("attend", "memory.safetensors", "queries.npy", "-o", "out.npy")
     assert result.stderr.count("mostly noise") == 1

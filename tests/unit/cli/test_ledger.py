@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli import app
-from discreet.cli.counting import note_release
+from discreet.cli.files import note_release
 from discreet.ledger import Ledger, State
 from discreet.readers.registry import load
 
@@ -72,7 +72,7 @@ def test_a_ledger_that_is_missing_writes_nothing(run, tmp_path):
     assert "other.db to be a ledger" in refused.stderr
     refused = build(run, "one.safetensors", "--dataset", "clinic")
     assert refused.exit_code == 2
-    assert "--dataset 'clinic' to come with a ledger" in refused.stderr
+    assert "--dataset 'clinic' to come with --ledger" in refused.stderr
     assert not (tmp_path / "one.safetensors").exists()
 
 
@@ -81,14 +81,14 @@ def test_a_release_for_others_than_the_data_set_counts_is_told_what_to_do(run, t
     refused = build(run, "one.safetensors", *COUNTED, "--groups", "ids.npy")
     assert refused.exit_code == 2
     assert refused.stderr.count("\n") == 1
-    assert "Leave `--groups` out, or count it in another data set" in refused.stderr
+    assert "Leave `groups` out, or count it in another data set" in refused.stderr
     assert "discreet ledger create --unit record --neighbours add_remove" in refused.stderr
     refused = build(run, "one.safetensors", *COUNTED, "--neighbours", "replace")
-    assert "Ask for `--neighbours` 'add_remove' where it can be chosen, or count" in refused.stderr
+    assert "Ask for `neighbours` 'add_remove' where it can be chosen, or count" in refused.stderr
     command = ["--epsilon", 2, "--delta", 1e-5, "--neighbours", "add_remove", "--unit", "record"]
     assert run("ledger", "create", "budget.db", "people", *command).exit_code == 0
     refused = build(run, "one.safetensors", "--ledger", "budget.db", "--dataset", "people")
-    assert "Give `--groups` where it takes them, or count it in" in refused.stderr
+    assert "Give `groups` where it takes them, or count it in" in refused.stderr
     assert not (tmp_path / "one.safetensors").exists()
     counted = ("--ledger", "budget.db", "--dataset", "people")
     done = build(run, "one.safetensors", *counted, "--groups", "ids.npy")
@@ -179,4 +179,4 @@ def test_a_note_that_fails_is_only_a_warning(run, tmp_path):
     build(run, "memory.safetensors")
     made = load("memory.safetensors")
     with pytest.warns(UserWarning, match="not noted as released"):
-        note_release({"ledger": Ledger("budget.db")}, made, tmp_path / "memory.safetensors")
+        note_release(Ledger("budget.db"), made, tmp_path / "memory.safetensors")

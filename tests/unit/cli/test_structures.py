@@ -46,7 +46,7 @@ def test_every_structure_on_generated_data(arguments, name):
     # The noise is real, so it is small here: at 2,000 one run in twenty was beyond the answers.
     found = facts(*arguments, "--epsilon", "20000", "--delta", "1e-3")
     assert found["structure"] == name
-    assert "replaced by another" in found["guarantee"]
+    assert "Replacing any one row by another" in found["guarantee"]
     assert found["error"] < found["error_bound"]
     assert 0 < found["error"] < found["typical"]
 

@@ -1,5 +1,7 @@
 """Messages of the command line speak of options."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import typer
@@ -7,13 +9,15 @@ from data import unit_rows
 from typer.testing import CliRunner
 
 from discreet.cli import app
-from discreet.cli.wording import Typed, in_flags, in_options
+from discreet.cli.shell import Typed, in_options
+from discreet.errors import InvalidInput
 
 RUNNER = CliRunner()
 SPEND = ["--epsilon", "1", "--delta", "1e-6"]
 PLAN = ["plan", "--rows", "100", "--key-dim", "4", "--value-dim", "4", *SPEND]
 BUILD = ["build", "keys.npy", "values.npy", "-o", "memory.safetensors", *SPEND]
 SCALE = ["--scale", "1"]
+FIT = ["fit", "data.npz", "--classes", "0,1", "-o", "model.safetensors", *SPEND]
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +25,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("keys.npy", unit_rows(40, 5))
     np.save("values.npy", unit_rows(40, 3, seed=1))
+    np.savez("data.npz", keys=unit_rows(40, 5), label=np.arange(40) % 2)
 
 
 def said(*arguments):
@@ -49,7 +54,22 @@ def said(*arguments):
             [*PLAN, "--group-rows", "2"],
             "Expected --group-rows 2.0 to be 1 unless groups are given.",
         ),
-        (BUILD, "Expected a missing --scale to come with --rows-hint, a public (rounded) number"),
+        (
+            BUILD,
+            "Expected --scale, or --rows-hint: a public, rounded number of rows; never a count.",
+        ),
+        ([*PLAN, "--scale", "nan"], "Expected --scale nan to be a finite number"),
+        ([*PLAN, "--kernel", "landmarks"], "Expected --kernel 'landmarks' to come with --public."),
+        (
+            [*FIT, "--features", "near_landmarks"],
+            "Expected --features 'near_landmarks' to come with --public.",
+        ),
+        ([*BUILD, "--dataset", "x"], "Expected --dataset 'x' to come with --ledger."),
+        ([*BUILD, *SCALE, "--ledger", "b.db"], "Expected --dataset, the name that the rows have"),
+        (
+            [*BUILD, *SCALE, "--public", "values.npy"],
+            "Expected --public values.npy, of shape (40, 3), to be as wide as keys are, 5.",
+        ),
         ([*BUILD, *SCALE, "--rows-hint", "0"], "Expected --rows-hint 0 to be a whole"),
         ([*BUILD, *SCALE, "--value-norm", "inf"], "Expected --value-norm inf to be a finite"),
         ([*BUILD, *SCALE, "--key-norm", "1e40"], "Expected --key-norm 1e+40 to be a finite"),
@@ -65,10 +85,12 @@ def test_what_is_wrong_is_named_as_it_was_typed(arguments, start):
     assert said(*arguments).startswith(start)
 
 
-def test_a_warning_names_options_too():
+def test_a_warning_is_a_line():
     result = RUNNER.invoke(app, [*BUILD, *SCALE, "--rows-hint", "400", "--delta", "0.004"])
     assert result.exit_code == 0, result.output
-    assert result.stderr.startswith("discreet: warning: --delta 0.004 is not below one over")
+    [line] = result.stderr.splitlines()
+    assert line.startswith("discreet: warning: ")
+    assert "0.004 is not below one over the number of rows" in line
 
 
 @pytest.mark.parametrize(
@@ -96,52 +118,54 @@ def test_what_only_looks_like_an_option_is_left_alone(arguments, start):
 
 
 OPTIONS = {
-    "rows": Typed("--rows", 5),
-    "scale": Typed("--scale", 2.0),
+    "scale": Typed("--scale", 2.0, "How sharp answers are."),
     "rows_hint": Typed("--rows-hint", None),
     "key_norm": Typed("--key-norm", 1.5),
+    "public_rows": Typed("--public", Path("rows.npy")),
 }
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("raise rows_hint.", "raise --rows-hint."),
-        ("raise rows_hint", "raise --rows-hint"),
-        ("one of (rows_hint, scale)", "one of (--rows-hint, scale)"),
-        ("give `scale` or `rows_hint`", "give `--scale` or `--rows-hint`"),
-        ("too many: rows=5.", "too many: --rows 5."),
-        ("(rows=5, key_norm=1.5)", "(--rows 5, --key-norm 1.5)"),
-        ("scale * key_norm=3.0", "--scale * --key-norm = 3.0"),
-    ],
-)
-def test_names_of_options_become_options(message, expected):
-    assert in_options(message, OPTIONS) == expected
+def about(argument, value, *, needs=None):
+    return InvalidInput(
+        "As the library says it.", argument=argument, value=value, wanted="other", needs=needs
+    )
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("error", "sentence"),
     [
-        "5 rows, at a scale of 2.0",
-        "rows = 5",
-        "rows=50",
-        "rows=5e3",
-        "first_rows=5",
-        "privacy.rows=5",
-        "queries.rows",
-        "data/rows=5",
-        "rows_hint.npy",
-        "rows_hint:name",
-        "data/rows_hint",
-        "my-rows_hint",
-        "rows_hints",
-        "the kernel's 'rows_hint' and \"rows_hint\"",
-        "scale * other=3.0",
-        "group_rows=5",
+        (about("scale", 2.0), "Expected --scale 2.0 to be other."),
+        (about("scale * key_norm", 3.0), "Expected --scale * --key-norm = 3.0 to be other."),
+        (about("scale", 2.0, needs="rows_hint"), "Expected --scale 2.0 to come with --rows-hint."),
+        (about("scale", 2.0, needs="groups"), "Expected --scale 2.0 to be other."),
+        (about("rows_hint", None), "Expected --rows-hint, other."),
+        (
+            about("rows_hint", None, needs="scale"),
+            "Expected --rows-hint, or --scale: how sharp answers are.",
+        ),
+        (
+            about("public_rows", (3, 4)),
+            "Expected --public rows.npy, of shape (3, 4), to be other.",
+        ),
     ],
 )
-def test_all_else_stays(message):
-    assert in_options(message, OPTIONS) == message
+def test_what_an_error_carries_becomes_a_sentence(error, sentence):
+    assert in_options(error, OPTIONS) == sentence
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidInput("As the library says it."),
+        about("scale", 3.0),  # worked out from what was typed
+        about("scale", "2.0"),
+        about("scales", 2.0),
+        about("scale * other", 2.0),
+        about("kernel.scale", 2.0),
+    ],
+)
+def test_all_else_is_said_as_the_library_says_it(error):
+    assert in_options(error, OPTIONS) == "As the library says it."
 
 
 def commands(group):
@@ -152,14 +176,3 @@ def commands(group):
 def test_every_command_speaks_so():
     kinds = {type(each).__name__ for each in commands(typer.main.get_command(app))}
     assert kinds == {"Command"}
-
-
-def test_advice_of_a_plan_names_flags():
-    said = (
-        "allow more features (features=4096), or give public_rows; scale=2.5 would do; goal='rank'"
-    )
-    wanted = (
-        "allow more features (--features 4096), or give --public; --scale 2.5 would do; --goal rank"
-    )
-    assert in_flags(said) == wanted
-    assert in_flags("exp(scale*key_norm) at eps_s = 0.05") == "exp(scale*key_norm) at eps_s = 0.05"

@@ -114,7 +114,7 @@ def test_it_is_read_by_somebody_who_may_not_write():
         folder.chmod(0o555)
         code = f"""
 import os
-import discreet.cli.budget
+import discreet.cli.files
 if os.getuid() == 0: os.setuid({NOBODY})
 from discreet.ledger import Ledger
 ledger = Ledger({str(folder / "budget.db")!r})

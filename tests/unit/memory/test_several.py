@@ -119,7 +119,7 @@ def test_a_file_cannot_claim_more_than_its_noise(several_of_them, change):
 def test_the_command_line_shows_the_card_and_says_what_else_it_is(several_of_them, tmp_path):
     from typer.testing import CliRunner
 
-    from discreet.cli.commands import opened
+    from discreet.cli.inputs import opened
 
     path = tmp_path / "several.safetensors"
     several_of_them.save(path)

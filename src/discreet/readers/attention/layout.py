@@ -102,7 +102,10 @@ class Request:
         if self.spread is None:
             raise InvalidInput(
                 "Expected scale=None to come with rows_hint, a public (rounded) number of "
-                "rows; or give a scale."
+                "rows; or give a scale.",
+                argument="scale",
+                wanted="a number, or left out with rows_hint, a public (rounded) number of rows",
+                needs="rows_hint",
             )
         reach = self.key_norm * self.query_norm
         return replace(self.spread, weight_error=weight_error).recommended_scale(reach, self.goal)

@@ -154,7 +154,7 @@ class Plan:
         if said.kernel_stderr > said.noise_stderr:
             more = f"allow more features (features={2 * self.kernel.features})"
             if said.spread.sample is None:
-                more += ", or give public_rows"
+                more += ", or give public rows"
             if not self.kernel.weight_error:
                 more = "ask for a smaller eps_s"
             return f"the kernel limits it: {more}; more rows or a larger ε do not help against it."

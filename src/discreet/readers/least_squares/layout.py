@@ -115,7 +115,8 @@ def _made(name: str, request: Request) -> SymmetricMap:
     if kind is UnitFourier:
         return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
     if request.public_rows is None:
-        return _validate.reject("features", name, "given with public_rows to make it of")
+        need = "public_rows"
+        return _validate.reject("features", name, f"given with {need} to make it of", needs=need)
     return UnitLandmarks(request.public_rows, scale=_LANDMARKS_SCALE / norm**2, key_norm=norm)
 
 
@@ -124,7 +125,11 @@ def _kind(request: Request) -> str:
     if request.rows is None:
         raise InvalidInput(
             'Expected features="auto" to come with rows_hint, a public (rounded) number of rows; '
-            "or name the features."
+            "or name the features.",
+            argument="features",
+            value=registry.AUTO,
+            wanted="given with rows_hint, a public (rounded) number of rows",
+            needs="rows_hint",
         )
     if request.public_rows is not None:
         return UnitLandmarks.kind

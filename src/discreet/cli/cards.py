@@ -1,18 +1,28 @@
-"""What `discreet card --html` writes; what is on the page is made in the room `pages`."""
+"""What `discreet card` prints and writes; what is on a page is made in the room `pages`."""
 
 from pathlib import Path
 
-from discreet.cli.commands import (
-    check_output,
-    opened_release,
-    output_file,
-    print_json,
-    print_page,
-)
-from discreet.cli.shell import already_written
+from discreet.cli.files import check_output, output_file
+from discreet.cli.inputs import opened_release
+from discreet.cli.shell import already_written, print_json, print_page
+from discreet.errors import InvalidInput
 from discreet.pages import as_html
 from discreet.pages.sheet import HOW_TO_GET_PICTURES
 from discreet.readers.registry import whole_guarantee
+
+
+def show_card(memory: Path, *, html: bool, output: Path | None, force: bool, as_json: bool) -> None:
+    """Print the card of whatever is in a file, or write it as a page."""
+    if html:
+        write_page(memory, output, force=force, as_json=as_json)
+        return
+    if output is not None:
+        raise InvalidInput("Expected --html with --output: without it, nothing is written.")
+    card = opened_release(memory).card
+    if as_json:
+        print_json(card.to_dict())
+    else:
+        print_page(str(card))
 
 
 def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -> None:

@@ -1,21 +1,60 @@
-"""Where a release is made: in this process, in several of this machine, or on a cluster."""
+"""From rows to a released file, whatever is built: here, in several processes, or on a cluster."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from discreet.cli.files import Delivery
 from discreet.cli.inputs import ArrayFiles, Table
+from discreet.cli.shell import already_written, has_terminal, print_json, print_page
 from discreet.errors import InvalidInput
+from discreet.ledger import Ledger
 from discreet.ledger.ledger import account_of
+from discreet.sums.container import to_bytes
 from discreet.sums.mechanism import AnyRelease, Mechanism, OnResolved, build
+
+
+def write_release(
+    mechanism: Mechanism[Any, Any, Any],
+    given: ArrayFiles | Table,
+    output: Path,
+    *,
+    force: bool,
+    as_json: bool,
+    ledger: Path | None,
+    **options: Any,  # noqa: ANN401 (of `released`)
+) -> None:
+    """Build a release and write it: whole, or not at all; print what it promises.
+
+    Args:
+        mechanism: what is built.
+        given: the rows.
+        output: where to write.
+        force: whether a file that is there may be replaced.
+        as_json: whether to print the whole card, as JSON.
+        ledger: the file of the ledger that counts it.
+        **options: of the mechanism, and where it is built.
+    """
+    counting = None if ledger is None else Ledger(ledger)
+    with Delivery(output, force=force) as delivery:
+        made = released(
+            mechanism, given, on_resolved=delivery.claim_release, ledger=counting, **options
+        )
+        delivery.write_release(made, lambda: to_bytes(made), counting)
+    with already_written(output):
+        if as_json:
+            print_json({"output": str(output), **made.card.to_dict()})
+        else:
+            print_page(f"{output}: {made.guarantee}")
 
 
 def released(
     mechanism: Mechanism[Any, Any, AnyRelease],
     given: ArrayFiles | Table,
     *,
+    on_resolved: OnResolved,
     workers: int | None = None,
     scheduler: str | None = None,
-    progress: bool,
-    on_resolved: OnResolved,
     **options: Any,  # noqa: ANN401 (the mechanism's own, and where it is counted)
 ) -> AnyRelease:
     """Return what is released of the rows that were given.
@@ -23,10 +62,9 @@ def released(
     Args:
         mechanism: what is built.
         given: the rows.
+        on_resolved: told the public settings before rows are added up.
         workers: processes of this machine, if somebody asked for them.
         scheduler: the address of a cluster, likewise.
-        progress: whether to show a progress bar.
-        on_resolved: told the public settings before rows are added up.
         **options: of the mechanism; and `ledger`, `dataset`, `analyst`.
     """
     _check(given, workers, scheduler)
@@ -36,7 +74,7 @@ def released(
     chosen = mechanism.options(**arguments)
     common: dict[str, Any] = {
         "account": account,
-        "progress": progress,
+        "progress": has_terminal(),
         "on_resolved": on_resolved,
     }
     if scheduler is not None:
@@ -49,7 +87,8 @@ def released(
 
         return processes.build_files(mechanism, keys, chosen, workers=workers, **common)
     source = mechanism.source(keys, values, groups, chosen)
-    [release] = build(mechanism, source, chosen, **common)
+    hint = source.rows_hint(chosen.rows_hint, chosen.neighbours)
+    [release] = build(mechanism, source, replace(chosen, rows_hint=hint), **common)
     return release
 
 

@@ -1,26 +1,73 @@
-"""What `attend` writes and prints: answers, and how far they are from the base rate."""
+"""What `build`, `attend` and `compare` do: from rows to a memory, and from a memory to answers."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from discreet._typing import Floats
-from discreet.cli.aligned import aligned
-from discreet.cli.commands import check_output, opened, output_file, print_json, print_page
-from discreet.cli.shell import already_written
-from discreet.errors import InvalidInput
+from discreet.cli.building import write_release
+from discreet.cli.files import (
+    check_arrays,
+    check_output,
+    check_picture,
+    pictures,
+    write_arrays,
+)
+from discreet.cli.inputs import opened, public_rows, to_build
+from discreet.cli.shell import (
+    aligned,
+    already_written,
+    has_terminal,
+    print_json,
+    print_lines,
+    print_page,
+)
+from discreet.readers.attention.comparison import compare
+from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.reader import WITHIN
 from discreet.tables import read_array
+
+_OWNER = "For the owner of the rows only: what follows was computed from them without noise."
 
 # So many answers are shown; the file has all.
 _SHOWN = 20
 
 _HEADINGS = ("answer", "number", "value", "base rate", "difference", "±", "")
 _NOT_CLEAR = "not clear of the noise"
+
+
+def build_file(
+    source: Path,
+    values_file: Path | None,
+    output: Path,
+    *,
+    keys: str | None,
+    values: str | None,
+    groups: str | None,
+    public: Path | None,
+    workers: int | None,
+    scheduler: str | None,
+    force: bool,
+    **options: Any,  # noqa: ANN401 (those of `write_release` and of `build`)
+) -> None:
+    """Build a memory from files and write it: whole, or not at all."""
+    given = to_build(source, values_file, keys=keys, values=values, groups=groups)
+    check_output(output, force=force, inputs=(*given.files, public))
+    write_release(
+        ATTENTION,
+        given,
+        output,
+        force=force,
+        workers=workers,
+        scheduler=scheduler,
+        public_rows=public_rows(public),
+        **options,
+    )
 
 
 @dataclass(frozen=True)
@@ -104,17 +151,12 @@ def attend_file(
     memory: Path, queries: Path, output: Path, *, stderr: bool, force: bool, as_json: bool
 ) -> None:
     """Answer the queries in a file; with `stderr`, into a .npz with all that is known of them."""
-    check_output(output, force=force, inputs=(memory, queries))
-    if output.suffix.lower() != (suffix := ".npz" if stderr else ".npy"):
-        raise InvalidInput(f"Expected {output} to end in {suffix}.")
+    check_arrays(output, several=stderr, force=force, inputs=(memory, queries))
     asked = np.asarray(read_array(queries, "queries"))
     answers = Answers.of(opened(memory, Memory), asked)
-    with output_file(output, force=force) as file:
-        if stderr:
-            names = ("out", "stderr", "base_rate", "difference", "difference_stderr")
-            np.savez(file, **{name: getattr(answers, name) for name in names})
-        else:
-            np.save(file, answers.out)
+    known = ("out", "stderr", "base_rate", "difference", "difference_stderr")
+    names = known if stderr else ("out",)
+    write_arrays(output, {name: getattr(answers, name) for name in names}, force=force)
     with already_written(output):
         if as_json:
             print_json(_facts(answers, output))
@@ -165,3 +207,53 @@ def _cells(line: Line) -> tuple[str, ...]:
         f"{WITHIN * line.stderr:.2g}",
         "" if line.clear else _NOT_CLEAR,
     )
+
+
+def compare_files(
+    memory: Path,
+    keys: Path,
+    values: Path,
+    queries: Path,
+    *,
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print, and draw, exact attention against a memory's answers. NOT PRIVATE."""
+    check_picture(picture, force=force, inputs=(memory, keys, values, queries))
+    made = compare(
+        opened(memory, Memory),
+        read_array(keys, "keys"),
+        read_array(values, "values"),
+        np.asarray(read_array(queries, "queries")),
+        progress=has_terminal(),
+    )
+    facts = {
+        "private": False,
+        "queries": int(np.prod(made.exact.shape[:-1])),
+        "error": made.error,
+        "predicted": made.predicted,
+        "within": made.within,
+        "spread": made.spread,
+        "verdict": made.verdict,
+    }
+    if picture is not None:
+        draw = pictures()
+        draw.save(draw.exact_against_private(made.exact, made.private, made.stderr), picture)
+        facts["picture"] = str(picture)
+    if as_json:
+        print_json(facts)
+        return
+    lines = {
+        "queries": f"{facts['queries']:,}",
+        "error": f"{made.error:.3g}: private less exact, root mean square over all numbers",
+        "standard error": (
+            f"{made.predicted:.3g}: what the memory says of its error, noise and kernel, likewise"
+        ),
+        "within": f"{made.within:.1%} of numbers within 1.96 standard errors; 95% or more wanted",
+        "spread": f"{made.spread:.3g}: how much exact answers differ from query to query, likewise",
+        "verdict": made.verdict,
+    }
+    if picture is not None:
+        lines["picture"] = str(picture)
+    print_lines(lines, note=_OWNER)

@@ -1,22 +1,123 @@
-"""The file of what noise was drawn for: room is claimed before, and nothing paid for is lost."""
+"""Files that commands write: checked before any work, whole or not there, counted in a ledger.
+
+What noise was drawn for is a `Delivery`: room is claimed before, and nothing paid for is lost.
+"""
 
 import glob
 import os
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from types import ModuleType
+from typing import IO, Any, Self, TypeVar
 
-from discreet._files import Part
+import numpy as np
+
+from discreet._files import Part, whole_file
+from discreet._typing import Array
 from discreet._warn import Note, warn
 from discreet.accounting.receipt import Carrier
-from discreet.cli.counting import note_release
 from discreet.cli.shell import Kept
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidInput
+from discreet.ledger import Ledger
+from discreet.readers.attention.memory import Memory
+from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.sums.container import largest_file
 from discreet.sums.settings import Settings
+from discreet.tables import split
+
+Release = TypeVar("Release", Memory, SoftmaxRegression)
+
+
+def check_output(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
+    """Raise `InvalidInput` unless a file can be written there, before any work is done.
+
+    Args:
+        path: where to write.
+        force: whether a file that is there may be replaced.
+        inputs: files that may not, even so, and directories that nothing is written into.
+    """
+    if path.is_dir():
+        raise InvalidInput(f"Expected {path} to be a file name, and it is a directory.")
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"Expected {path} to be a file, and it is something else.")
+    for each in inputs:
+        read = None if each is None else split(each)[0]
+        if read is not None and read.exists() and path.exists() and path.samefile(read):
+            raise InvalidInput(f"Expected {path} not to be one of the files that are read.")
+        if read is not None and read.is_dir() and path.resolve().is_relative_to(read.resolve()):
+            raise InvalidInput(f"Expected {path} not to lie in {read}, which is read.")
+    if os.path.lexists(path) and not force:
+        raise InvalidInput(f"Expected {path} not to exist yet; --force replaces it.")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InvalidInput(f"Expected {path.parent} to be a directory that can be written to.")
+
+
+@contextmanager
+def output_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
+    """Yield a file that takes its name when it is complete; else nothing is left of it.
+
+    A full disk, and the like, becomes a sentence that names the file.
+    """
+    try:
+        with whole_file(path, replace=force) as file:
+            yield file
+    except FileExistsError:
+        raise InvalidInput(f"Expected {path} not to exist yet; --force replaces it.") from None
+    except OSError as error:
+        raise DiscreetError(
+            f"{path} could not be written ({_reason(error)}), so nothing was; is there room for it?"
+        ) from None
+
+
+def pictures() -> ModuleType:
+    """Return what draws, if matplotlib is there."""
+    try:
+        from discreet import pictures as drawing
+    except ImportError:
+        raise InvalidInput("Expected matplotlib: pip install 'discreet[plots]'.") from None
+    return drawing
+
+
+def check_picture(path: Path | None, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:
+    """Raise `InvalidInput` unless a picture can be drawn there, if one is wanted.
+
+    Args:
+        path: where to draw.
+        force: whether a file that is there may be replaced.
+        inputs: files that may not, even so.
+    """
+    if path is not None:
+        check_output(path, force=force, inputs=inputs)
+        pictures().check_suffix(path)
+
+
+def check_arrays(
+    path: Path, *, several: bool, force: bool, inputs: Iterable[Path | None] = ()
+) -> None:
+    """Raise `InvalidInput` unless arrays can be written there, before any work is done.
+
+    Args:
+        path: where to write.
+        several: whether they are several, for a .npz file; one goes to a .npy file.
+        force: whether a file that is there may be replaced.
+        inputs: files that may not, even so.
+    """
+    check_output(path, force=force, inputs=inputs)
+    if path.suffix.lower() != (suffix := ".npz" if several else ".npy"):
+        raise InvalidInput(f"Expected {path} to end in {suffix}.")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array], *, force: bool) -> None:
+    """Write arrays to a .npz file; to a .npy file, the only one."""
+    with output_file(path, force=force) as file:
+        if path.suffix.lower() == ".npz":
+            np.savez(file, **arrays)
+        else:
+            [array] = arrays.values()
+            np.save(file, array, allow_pickle=False)
 
 
 class Delivery:
@@ -66,17 +167,23 @@ class Delivery:
             ) from None
 
     def write_release(
-        self, release: Carrier, make: Callable[[], bytes], options: Mapping[str, Any]
+        self, release: Carrier, make: Callable[[], bytes], ledger: Ledger | None
     ) -> None:
         """Write a release, and note in the ledger, if one counts, where it went.
 
         Args:
             release: that is written.
             make: its bytes.
-            options: of the build.
+            ledger: that counts it.
         """
-        paid = "paid for" if options.get("ledger") is None else "counted in the ledger"
-        self.write(make, paid=paid, note=lambda where: note_release(options, release, where))
+        if ledger is None:
+            self.write(make)
+        else:
+            self.write(
+                make,
+                paid="counted in the ledger",
+                note=lambda where: note_release(ledger, release, where),
+            )
 
     def write(
         self,
@@ -167,3 +274,13 @@ def _tell(error: BaseException, path: Path, where: Path | None, paid: str) -> No
     if isinstance(error, OSError):
         raise DiscreetError(f"{path} could not be written ({_reason(error)}). {said}") from None
     error.add_note(Note(said) if where is None else Kept(said))
+
+
+def note_release(ledger: Ledger, release: Carrier, output: Path) -> None:
+    """Note where a release went that was counted; the file is there, so a failure only warns."""
+    try:
+        ledger.released(release, output)
+    except DiscreetError as error:
+        warn(
+            f"{output} was written and is counted, but not noted as released: {error}", UserWarning
+        )
