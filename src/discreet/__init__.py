@@ -35,11 +35,13 @@ if TYPE_CHECKING:
         LeastSquaresBuilder,
         build,
         build_many,
+        distances,
         least_squares,
         softmax_regression,
     )
     from discreet.accounting import combine
     from discreet.readers.attention import Memories, Memory, plan
+    from discreet.readers.distances import Distances
     from discreet.readers.least_squares import LeastSquares
     from discreet.readers.registry import load
     from discreet.readers.softmax import SoftmaxRegression
@@ -49,6 +51,7 @@ __all__ = [
     "Builder",
     "CorruptRelease",
     "DiscreetError",
+    "Distances",
     "Guarantee",
     "InvalidInput",
     "LeastSquares",
@@ -68,6 +71,7 @@ __all__ = [
     "build",
     "build_many",
     "combine",
+    "distances",
     "kernels",
     "least_squares",
     "ledger",
@@ -87,10 +91,11 @@ _ROOMS = (
     "paper",
     "testing",
 )
-_API = ("Builder", "LeastSquaresBuilder", "build", "build_many", "least_squares")
+_API = ("Builder", "LeastSquaresBuilder", "build", "build_many", "distances", "least_squares")
 _FROM = {
     **dict.fromkeys((*_API, "softmax_regression"), "_api"),
     **dict.fromkeys(("Memories", "Memory", "plan"), "readers.attention"),
+    "Distances": "readers.distances",
     "LeastSquares": "readers.least_squares",
     "SoftmaxRegression": "readers.softmax",
     "combine": "accounting",

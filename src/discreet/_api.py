@@ -20,6 +20,9 @@ from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import BuildOptions, Options
+from discreet.readers.distances.answers import Distances
+from discreet.readers.distances.mechanism import DISTANCES
+from discreet.readers.distances.options import DistanceOptions
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.layout import Moments
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
@@ -514,6 +517,91 @@ def softmax_regression(
     if hint != options.rows_hint:
         options = replace(options, rows_hint=hint)
     return _built(SOFTMAX, rows, options, entropy, counted, progress=progress, workers=None)
+
+
+def distances(
+    points: Array,
+    weights: Array = None,
+    *,
+    p: float,
+    bounds: tuple[Array, Array],
+    weight_bound: float = 1.0,
+    epsilon: float,
+    delta: float,
+    neighbours: str = "add_remove",
+    features: int | None = None,
+    rows_hint: int | None = None,
+    groups: Array = None,
+    group_rows: float = 1.0,
+    entropy: Entropy | None = None,
+    progress: bool = False,
+    account: Account | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+) -> Distances:
+    """Return sums of distances from any point to private points: Σ_i w_i·‖y - x_i‖_p^p.
+
+    (epsilon, delta)-differentially private when one row (point and weight) or one record (`groups`)
+    is added or removed, or replaced. The noise of an answer is that of the Gaussian mechanism for
+    one single query at the worst point, however many rows there are and however many queries.
+    `docs/privacy.md`, "Distances".
+
+    Example::
+
+        sums = discreet.distances(ages, p=1, bounds=(0, 120), epsilon=1.0, delta=1e-6)
+        total, _ = sums.total
+        years, errors = sums.query([20.0, 40.0, 60.0], stderr=True)
+        years / total  # the mean distance in years
+
+    Args:
+        points: shape (n, d), or (n,) for one column; an array, a memory map or a torch tensor. With
+            weights=None also an iterable of chunks (points, weights) or (points, weights, groups).
+        weights: shape (n,), of any sign; clipped to `weight_bound`. None if all rows weigh one.
+        p: the power: distances are Σ_j |y_j - x_j|^p. Above 0, at most 16.
+        bounds: lower and upper ends of the points, a number each or one for each column. Public:
+            choose them without looking at the data. Points and queries are clipped to them.
+        weight_bound: public bound on the size of a weight.
+        epsilon: above 0.
+        delta: above 0; well below one over the number of people.
+        neighbours: "add_remove" (the number of rows is private, too), or "replace".
+        features: the most numbers that may be released; None for 2^15. Distances have cusps, which
+            more features follow more closely.
+        rows_hint: a public, rounded number of rows. Never computed from the data under
+            "add_remove"; under "replace" the number of rows is public, and the default. With it as
+            many features are taken as the noise deserves.
+        groups: the record that each row belongs to, shape (n,); None if each row is its own.
+        group_rows: a record's influence is scaled down to that of so many rows.
+        entropy: where the noise comes from; by default the operating system.
+        progress: whether to show a progress bar.
+        account: where the release is counted, if anywhere: `Ledger.account(dataset, analyst)`.
+        ledger: or its parts: a `discreet.ledger.Ledger`,
+        dataset: the name that the rows have there,
+        analyst: and who asks, if that is to be known.
+
+    Returns:
+        What answers: `query(points, stderr=False)`.
+
+    Raises:
+        InvalidInput: an argument is not what it should be. Nothing was released.
+        BudgetExceeded: the ledger's limit leaves no room. Nothing was released.
+    """
+    options = DistanceOptions(
+        p=p,
+        bounds=bounds,
+        weight_bound=weight_bound,
+        weighted=weights is not None or not hasattr(points, "__array__"),
+        epsilon=epsilon,
+        delta=delta,
+        neighbours=neighbours,
+        features=features,
+        rows_hint=rows_hint,
+        group_rows=group_rows,
+    )
+    rows = DISTANCES.source(points, weights, groups, options)
+    options = replace(options, rows_hint=_hint(rows, rows_hint, neighbours))
+    counted = account_of(ledger, dataset, analyst, account)
+    return _built(DISTANCES, rows, options, entropy, counted, progress=progress, workers=None)
 
 
 def _source(keys: Array, values: Array, groups: Array, workers: int | None) -> Any:  # noqa: ANN401

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet.features.base import RowMap, SymmetricMap
 from discreet.features.concatenation import LinearAndFourier
+from discreet.features.cosines import Cosines
 from discreet.features.fourier import Fourier, UnitFourier
 from discreet.features.kernel import Kernel, Wanted
 from discreet.features.landmarks import Landmarks, UnitLandmarks
@@ -33,6 +34,7 @@ KINDS: tuple[type[RowMap], ...] = (
     UnitFourier,
     LinearAndFourier,
     UnitLandmarks,
+    Cosines,
 )
 
 AnyMap = TypeVar("AnyMap", bound=RowMap)
@@ -106,6 +108,7 @@ class Registry(Generic[AnyMap]):
 
 KERNELS = Registry[Kernel](Kernel.argument)
 FEATURES = Registry[SymmetricMap](SymmetricMap.argument)
+DISTANCES = Registry[Cosines](Cosines.argument)
 
 
 def choose(name: str, wanted: Wanted) -> Kernel:

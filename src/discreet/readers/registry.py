@@ -15,6 +15,7 @@ from discreet.privacy import Guarantee
 from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.mechanism import ATTENTION
+from discreet.readers.distances.mechanism import DISTANCES
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.sums import container
@@ -24,7 +25,7 @@ from discreet.sums.release import Release
 if TYPE_CHECKING:
     from discreet.paper.structure import Structure
 
-MECHANISMS: tuple[Mechanism[Any, Any, Any], ...] = (ATTENTION, LEAST_SQUARES, SOFTMAX)
+MECHANISMS: tuple[Mechanism[Any, Any, Any], ...] = (ATTENTION, LEAST_SQUARES, SOFTMAX, DISTANCES)
 
 # Whatever answers from sums, and whatever a file can hold.
 Readable = Release[Any] | Memories
@@ -43,8 +44,9 @@ def mechanism_named(name: object) -> Mechanism[Any, Any, Any]:
 def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 (what it is, the file says)
     """Return what is in a file, whatever was released in it.
 
-    That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression` or a class of
-    `discreet.paper`. (`Memory.load` and its like open one kind, and say so to a type checker.)
+    That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression`, `Distances` or a
+    class of `discreet.paper`. (`Memory.load` and its like open one kind, and say so to a type
+    checker.)
 
     Args:
         path: of the file.

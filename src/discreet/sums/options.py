@@ -28,14 +28,12 @@ _LARGE_EPSILON, _LARGE_DELTA = 20.0, 1e-2
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
-    """What every release asks for, whatever is made; checked. `Options` says what each means."""
+    """What every release asks for, whatever is made; checked. Front doors say what each means."""
 
     epsilon: float
     delta: float
     neighbours: str = Neighbours.ADD_REMOVE
-    key_norm: PerLayer = 1.0
     rows_hint: int | None = None
-    public_rows: Array = field(default=None, repr=False)
     group_rows: float = 1.0
     # Whoever takes something from the rows says so here, on behalf of the builder; no front door
     # shows it among its options.
@@ -46,9 +44,7 @@ class ReleaseOptions:
             "epsilon": _validate.real("epsilon", self.epsilon, above=0),
             "delta": _validate.real("delta", self.delta, above=0, below=1),
             "neighbours": Neighbours.parse(self.neighbours),
-            "public_rows": _public(self.public_rows),
             "group_rows": _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6),
-            "key_norm": numbers("key_norm", self.key_norm, NORMS),
             "leaks": checked_leaks(self.leaks),
         }
         if self.rows_hint is not None:
@@ -65,26 +61,6 @@ class ReleaseOptions:
     def privacy(self) -> Privacy:
         """ε, δ and the neighbouring relation."""
         return Privacy(self.epsilon, self.delta, Neighbours(self.neighbours))
-
-    def number(self, name: str, layer: int, layers: int) -> float:
-        """Return the number that one of so many layers has: one for all, or its own."""
-        value: float | tuple[float, ...] = getattr(self, name)
-        if not isinstance(value, tuple):
-            return value
-        if len(value) != layers:
-            raise InvalidInput(f"Expected {name} to be one number, or one for each layer.")
-        return value[layer]
-
-    def public_rows_of(self, layer: int, layers: int, *, dim: int) -> PublicRows | None:
-        """Return the public rows that one of so many layers has: the same for all, or its own."""
-        rows: PublicRows | tuple[PublicRows | None, ...] | None = self.public_rows
-        if isinstance(rows, tuple):
-            if len(rows) != layers:
-                raise InvalidInput("Expected public_rows to be one array, or one for each layer.")
-            rows = rows[layer]
-        if rows is not None and rows.dim != dim:
-            _validate.reject("public_rows", rows.rows.shape, f"as wide as keys are, {dim}")
-        return rows
 
     def warn_if_nobody_is_protected(self) -> None:
         """Warn of public numbers that make the promise an empty one."""
@@ -109,8 +85,45 @@ class ReleaseOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedOptions(ReleaseOptions):
-    """What every builder asks for that adds values up. `Options` says what each means."""
+class KeyOptions(ReleaseOptions):
+    """What every release asks for that maps keys in a ball."""
+
+    key_norm: PerLayer = 1.0
+    public_rows: Array = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._keep(
+            {
+                "key_norm": numbers("key_norm", self.key_norm, NORMS),
+                "public_rows": _public(self.public_rows),
+            }
+        )
+
+    def number(self, name: str, layer: int, layers: int) -> float:
+        """Return the number that one of so many layers has: one for all, or its own."""
+        value: float | tuple[float, ...] = getattr(self, name)
+        if not isinstance(value, tuple):
+            return value
+        if len(value) != layers:
+            raise InvalidInput(f"Expected {name} to be one number, or one for each layer.")
+        return value[layer]
+
+    def public_rows_of(self, layer: int, layers: int, *, dim: int) -> PublicRows | None:
+        """Return the public rows that one of so many layers has: the same for all, or its own."""
+        rows: PublicRows | tuple[PublicRows | None, ...] | None = self.public_rows
+        if isinstance(rows, tuple):
+            if len(rows) != layers:
+                raise InvalidInput("Expected public_rows to be one array, or one for each layer.")
+            rows = rows[layer]
+        if rows is not None and rows.dim != dim:
+            _validate.reject("public_rows", rows.rows.shape, f"as wide as keys are, {dim}")
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedOptions(KeyOptions):
+    """What every builder asks for that adds values up. Front doors say what each means."""
 
     value_norm: PerLayer = 1.0
     tau: PerLayer | None = None

@@ -8,7 +8,7 @@ from discreet._typing import Array
 from discreet.features import registry
 from discreet.features.base import SymmetricMap
 from discreet.readers.softmax.labels import Labels, check_classes
-from discreet.sums.options import ReleaseOptions
+from discreet.sums.options import KeyOptions
 
 # Bytes of features that are kept between rounds.
 MEMORY_LIMIT = 2e9
@@ -35,7 +35,7 @@ class ClassifierOptions(PlanOptions, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoftmaxOptions(ReleaseOptions):
+class SoftmaxOptions(KeyOptions):
     """The options of a classifier, checked.
 
     Attributes:

@@ -1,0 +1,7 @@
+"""Sums of distances from any point to private points: noise once, at the price of one query."""
+
+from discreet.readers.distances.answers import Distances
+from discreet.readers.distances.mechanism import DISTANCES
+from discreet.readers.distances.options import DistanceOptions
+
+__all__ = ["DISTANCES", "DistanceOptions", "Distances"]
