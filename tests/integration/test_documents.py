@@ -27,16 +27,17 @@ MODELS = [
 ]
 ROOMS = (
     "accounting",
+    "features",
     "integrations.diffusers",
     "integrations.transformers",
     "kernels",
     "ledger",
-    "memory",
     "nn",
     "noise",
     "paper",
-    "regression",
-    "rounds",
+    "readers.attention",
+    "readers.least_squares",
+    "readers.softmax",
     "shards",
     "sklearn",
     "tables",
@@ -56,6 +57,8 @@ def public_names():
     names = {f"discreet.{name}" for name in discreet.__all__}
     for room in ROOMS:
         own = set(importlib.import_module(f"discreet.{room}").__all__) - set(discreet.__all__)
+        if room == "features":
+            own -= set(discreet.kernels.__all__)
         names |= {f"discreet.{room}.{name}" for name in own}
     return names
 

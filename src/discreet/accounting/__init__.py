@@ -1,7 +1,7 @@
 """Privacy accounting: pure functions of public numbers, no data.
 
-`events` says what a mechanism is, `gaussian`, `concentrated` and `loss` analyse, `compose` and
-`calibrate` answer, and a `receipt` says which mechanisms a release is made of.
+What mechanisms cost, alone and together, how much noise a budget needs, and receipts that say which
+mechanisms a release is made of.
 """
 
 from discreet.accounting.calibrate import calibrate

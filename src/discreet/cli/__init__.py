@@ -1,10 +1,7 @@
 """The `discreet` command. Thin: it parses, calls the library and prints.
 
-What can be typed is declared here and in `options`, `paper` and `ledger`; what a command does is in
-the module that its declaration names, which is imported when it runs, so that `discreet --help` is
-instant. How all of them behave in a shell (exit codes, errors in terms of options, printing) is in
-`shell`, what they read in `inputs`, and what they write in `files`. Files of rows are read by the
-room `tables`; what the demo shows is made in the room `demo`.
+What can be typed is declared here; what a command does is imported when it runs, so that
+`discreet --help` is instant.
 """
 
 import io

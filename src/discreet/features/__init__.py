@@ -1,9 +1,7 @@
 """Every map of rows to integers, with a norm bound that is known before any data.
 
-`base` says what a map is and how to add one, `kernel` what a temperature adds to it, `registry`
-which there are. For predictions: `linear`, `fourier`, `concatenation` and `landmarks`. For
-attention: `taylor` and `minimax` (each a `polynomial`), `fourier` and `landmarks`, of
-`public_rows`; their public names are in `discreet.kernels`, too.
+Maps for attention are kernels, and their public names are in `discreet.kernels`, too; the others
+are for predictions. The docstring of `RowMap` says how to add one.
 """
 
 from discreet.features.base import FEATURE_RADIUS, KeyFeatures, RowMap, SymmetricMap

@@ -1,6 +1,7 @@
 """A privacy budget on disk, for a data set that is released more than once, by more than one.
 
-`Ledger` is the file; builds take it with `ledger=`, `dataset=` and `analyst=`.
+`Ledger` is the file. Builds count a release there if they are given `account=` (what
+`Ledger.account` returns), or its parts: `ledger=`, `dataset=` and `analyst=`.
 """
 
 from discreet.ledger.account import Account, Reservation

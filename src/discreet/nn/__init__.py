@@ -1,9 +1,7 @@
 """Private cross-attention for PyTorch. Needs the extra `torch`.
 
-Follow a row of the context: `records` (each encoded alone) → `attention` (the front door; `model`
-for all layers of somebody else's model) → `heads` (the public weights, which make keys and values
-of rows, exactly and one by one) → `bounds` (public) → `building` → `discreet.sums`. A query goes
-through `attention` → `reading`. `bounded` has an attention layer to train for it.
+A model's public weights make keys and values of the private rows, and queries are answered from
+one release of all layers and heads.
 """
 
 from discreet.nn.attention import (

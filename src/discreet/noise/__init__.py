@@ -1,8 +1,4 @@
-"""Exact integer noise and the integer lattice it is added on. Integers in, integers out.
-
-Follow a draw through the files: `entropy` (bits) → `exact` (bits against real numbers) →
-`geometric`, `laplace`, `gaussian` (the laws); `lattice` turns real arrays into bounded integers.
-"""
+"""Exact integer noise, and the integer lattice that it is added on. Integers in, integers out."""
 
 from discreet.noise.entropy import Entropy, SystemEntropy
 from discreet.noise.gaussian import RoundedGaussian

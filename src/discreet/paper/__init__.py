@@ -1,10 +1,7 @@
-"""The paper's structures, whole and faithful.
+"""The paper's structures, whole and faithful. `docs/paper.md` goes through them theorem by theorem.
 
 "Provable Differentially Private Computation of the Cross-Attention Mechanism", Ke, Liang, Shi, Song
-and Zhang. From the bottom up: `bounds`, `options` (what can be asked for) → `forest` (Algorithm 2
-for many trees), `design` (which of them, and what it costs) → `structure` (what all have, and the
-one place that draws noise) → `tree`, `distance` (4, 5, 6), `softmax` (3, 7), `attention` (1);
-`file` and `oracle`. `docs/paper.md` goes through it theorem by theorem.
+and Zhang.
 """
 
 from discreet.paper.attention import DPCrossAttention

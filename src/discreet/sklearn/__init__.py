@@ -1,9 +1,6 @@
 """Private estimators with the interface of scikit-learn. Needs the extra `sklearn`.
 
-Follow a row through the files: `classifier` or `regressor` (the front doors) → `estimator` (a fit
-is one release, what is public about it, and what had to be taken from the data) with `columns`
-(rows become keys) and `targets` (labels and numbers become values), in public `ranges` → `readers`
-(attention, least squares, softmax regression: which one, by a public rule).
+A fit is one release; which reader makes it, and with which features, follows from public numbers.
 """
 
 from discreet.sklearn.classifier import PrivateClassifier

@@ -1,8 +1,7 @@
 """Private context for encoder-decoder models of transformers. Needs the extra `transformers`.
 
-`privatize` in `context` is the front door: passages, each encoded alone → `places` (where the model
-attends to them) → `discreet.nn.model` (one release for all layers and heads) → `serving` (the
-release in place of the context).
+Passages are encoded each by itself; one release of all layers and heads then takes the place of the
+context.
 """
 
 from discreet.integrations.transformers.context import (
