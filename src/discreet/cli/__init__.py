@@ -268,6 +268,68 @@ def predict(
     """
 
 
+@app.command(runs="distances.distances_file")
+def distances(
+    source: options.Source,
+    weights_file: Annotated[
+        Path | None, typer.Argument(help="Weights, shape (n,): FILE or FILE:NAME; else all one.")
+    ] = None,
+    *,
+    output: options.Output,
+    bounds: Annotated[
+        str,
+        typer.Option(
+            help="Public ends of the points: LOW,HIGH; or one pair a column, LOW,HIGH:LOW,HIGH."
+        ),
+    ],
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    p: Annotated[float, typer.Option("--power", "-p", help="Distances are Σ|y - x|^p.")] = 1.0,
+    keys: options.SomeKeyNames = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Column of weights, if SOURCE is a table that has one.")
+    ] = None,
+    weight_bound: Annotated[
+        float, typer.Option(help="Public bound on the size of a weight.")
+    ] = 1.0,
+    neighbours: options.Relation = "add_remove",
+    rows_hint: options.RowsHint = None,
+    features: options.Features = None,
+    groups: options.Groups = None,
+    group_rows: options.GroupRows = 1.0,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    analyst: options.Analyst = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Release sums of distances to private points, and write one file that can be given away.
+
+    SOURCE is the file of points, shape (n,) or (n, d); or, with --keys, a table.
+
+    Example: discreet distances points.npy --bounds 0,1 --epsilon 1 --delta 1e-6 -o
+    distances.safetensors
+    """
+
+
+@app.command(runs="distances.query_file")
+def query(
+    sums: Annotated[Path, typer.Argument(help="A file that discreet distances wrote.")],
+    queries: options.Queries,
+    *,
+    output: options.Output,
+    stderr: Annotated[
+        bool, typer.Option("--stderr", help="Write a .npz with out and stderr.")
+    ] = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Answer how far points are from all rows, in sum. Costs no privacy, however often.
+
+    Example: discreet query distances.safetensors queries.npy -o out.npy
+    """
+
+
 @app.command()
 def demo(
     *,

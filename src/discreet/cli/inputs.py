@@ -12,13 +12,14 @@ from discreet.features.public_rows import PublicRows
 from discreet.privacy import Neighbours
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import Memory
+from discreet.readers.distances.answers import Distances
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile as ReleasedFile
 from discreet.readers.registry import load as open_release
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.tables import Rows, read_array, read_groups, split
 
-Release = TypeVar("Release", Memory, SoftmaxRegression)
+Release = TypeVar("Release", Memory, SoftmaxRegression, Distances)
 
 # What files hold, and what answers from each.
 _RELEASES: dict[type, tuple[str, str]] = {
@@ -26,6 +27,7 @@ _RELEASES: dict[type, tuple[str, str]] = {
     Memories: ("the context of a model", ": discreet.integrations puts it on one"),
     LeastSquares: ("a regression", ": discreet.load opens it, in Python"),
     SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
+    Distances: ("sums of distances", ": discreet query answers from it"),
 }
 
 _STRUCTURE = ("one of the paper's structures", ": discreet.load opens it, in Python")
@@ -36,7 +38,7 @@ class ArrayFiles:
     """Keys, values and groups, each FILE or FILE:NAME."""
 
     keys: Path
-    values: Path
+    values: Path | None
     groups: Path | None
 
     @property
@@ -49,7 +51,7 @@ class ArrayFiles:
         return {
             **options,
             "keys": read_array(self.keys, "keys"),
-            "values": read_array(self.values, "values"),
+            "values": None if self.values is None else read_array(self.values, "values"),
             "groups": None if self.groups is None else read_groups(self.groups),
         }
 

@@ -35,7 +35,8 @@ class DistanceMechanism(Mechanism[DistanceOptions, DistanceLayout, Distances]):
         """Return points and weights: arrays, or chunks of both."""
         if values is None and not options.weighted and hasattr(keys, "__array__"):
             values = np.broadcast_to(0.0, len(keys))  # nobody looks at them
-        return RowSource.of(keys, values, groups, Form(values="weights", chunk=_chunk))
+        chunk = _weighted if options.weighted else _unweighted
+        return RowSource.of(keys, values, groups, Form(values="weights", chunk=chunk))
 
     def resolve(
         self, shapes: Sequence[Shape], options: DistanceOptions, *, unit: Unit = Unit.ROW
@@ -87,7 +88,13 @@ def _terms(options: DistanceOptions, dim: int, multiplier: float) -> int:
     return min(max(terms, 64), allowed)
 
 
-def _chunk(keys: Array, values: Array, groups: Array) -> Chunk:
+def _unweighted(keys: Array, values: Array, groups: Array) -> Chunk:
+    """Return points as a table; whatever stands for their weights is not looked at."""
+    del values
+    return _weighted(keys, np.broadcast_to(0.0, len(keys)), groups)
+
+
+def _weighted(keys: Array, values: Array, groups: Array) -> Chunk:
     """Return points and weights as a table: those with one column may be shape (n,)."""
     points, weights = plain_numbers("points", keys), plain_numbers("weights", values)
     points, weights = (each[:, None] if each.ndim == 1 else each for each in (points, weights))
