@@ -36,10 +36,11 @@ if TYPE_CHECKING:
         build,
         build_many,
         least_squares,
+        plan,
         softmax_regression,
     )
     from discreet.accounting import combine
-    from discreet.readers.attention import Memories, Memory, plan
+    from discreet.readers.attention import Memories, Memory
     from discreet.readers.least_squares import LeastSquares
     from discreet.readers.registry import load
     from discreet.readers.softmax import SoftmaxRegression
@@ -87,10 +88,10 @@ _ROOMS = (
     "paper",
     "testing",
 )
-_API = ("Builder", "LeastSquaresBuilder", "build", "build_many", "least_squares")
+_API = ("Builder", "LeastSquaresBuilder", "build", "build_many", "least_squares", "plan")
 _FROM = {
     **dict.fromkeys((*_API, "softmax_regression"), "_api"),
-    **dict.fromkeys(("Memories", "Memory", "plan"), "readers.attention"),
+    **dict.fromkeys(("Memories", "Memory"), "readers.attention"),
     "LeastSquares": "readers.least_squares",
     "SoftmaxRegression": "readers.softmax",
     "combine": "accounting",
