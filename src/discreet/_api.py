@@ -538,7 +538,7 @@ def plan(*, reader: str, **given: Any) -> Forecast: ...  # noqa: ANN401
 
 
 @shows_options(Options, CommonOptions.__annotations__)
-def plan(*, reader: str = "attention", **options: Any) -> Forecast:  # noqa: ANN401
+def plan(*, reader: str = "attention", **options: Any) -> Forecast:
     """Return what a release would be like, before any privacy is spent.
 
     A function of public numbers only: error, size and cost. The options below are those of `build`;

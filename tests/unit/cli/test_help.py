@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli import app
 from discreet.features import registry
+from discreet.readers.least_squares.options import LeastSquaresOptions
 from discreet.readers.softmax.options import SoftmaxOptions
 
 RUNNER = CliRunner()
@@ -66,15 +67,23 @@ def test_kernels_are_offered_by_all_names_that_the_library_takes(name):
     assert sorted(offered) == sorted(ast.literal_eval(names.removesuffix(".")))
 
 
-@pytest.mark.parametrize("name", ["plan-fit", "fit"])
-def test_options_of_classifiers_are_the_library_s_own(name):
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("plan-fit", SoftmaxOptions),
+        ("fit", SoftmaxOptions),
+        ("plan-regress", LeastSquaresOptions),
+        ("regress", LeastSquaresOptions),
+    ],
+)
+def test_options_of_models_are_the_library_s_own(name, library):
     """Names of features, all of them, and defaults, which the command line writes out again."""
     options = {each.name: each for each in COMMANDS[name].params}
     context = typer.Context(COMMANDS[name])
     offered = [each.value for each in options["features"].shell_complete(context, "")]
     assert offered == [registry.AUTO, *(kind.kind for kind in registry.FEATURES.kinds)]
     assert all(kind in options["features"].help for kind in offered)
-    for field in dataclasses.fields(SoftmaxOptions):
+    for field in dataclasses.fields(library):
         if field.default is not dataclasses.MISSING and field.name in options:
             assert options[field.name].default == field.default, field.name
 
