@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet._typing import Floats
 from discreet.cli.building import write_release
 from discreet.cli.files import check_arrays, check_output, write_arrays
 from discreet.cli.inputs import opened, public_rows, table
@@ -62,15 +63,31 @@ def predict_file(
     """Predict labels or numbers, whatever the file is for."""
     check_arrays(output, several=probabilities or stderr, force=force, inputs=(model, queries))
     asked = np.asarray(read_array(queries, "queries"))
-    fit: SoftmaxRegression | LeastSquares = opened(model, SoftmaxRegression, LeastSquares)
+    fit = opened(model, SoftmaxRegression, LeastSquares)
+    common: dict[str, Any] = {"force": force, "as_json": as_json}
     if isinstance(fit, LeastSquares):
         _refuse(model, "a classifier", {"--probabilities": probabilities, "--balanced": balanced})
-        predict_numbers(fit, asked, output, stderr=stderr, force=force, as_json=as_json)
-        return
-    _refuse(model, "a regression", {"--stderr": stderr})
-    made = {"labels": fit.predict(asked, balanced=balanced)}
+        predict_numbers(fit, asked, output, stderr=stderr, **common)
+    elif isinstance(fit, SoftmaxRegression):
+        _refuse(model, "a regression", {"--stderr": stderr})
+        ways = {"probabilities": probabilities, "balanced": balanced}
+        _predict_labels(fit, asked, output, **ways, **common)
+
+
+def _predict_labels(
+    fit: SoftmaxRegression,
+    queries: Floats,
+    output: Path,
+    *,
+    probabilities: bool,
+    balanced: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write labels; with `probabilities`, a .npz with those, too."""
+    made = {"labels": fit.predict(queries, balanced=balanced)}
     if probabilities:
-        made |= {"probabilities": fit.probabilities(asked), "classes": fit.classes}
+        made |= {"probabilities": fit.probabilities(queries), "classes": fit.classes}
     write_arrays(output, made, force=force)
     shape = made["labels"].shape
     with already_written(output):

@@ -185,11 +185,12 @@ def _keys(layout: Moments, count: int, public_rows: PublicRows | None) -> Floats
     a few directions, and a little in all others.
     """
     if public_rows is not None:
-        return public_rows.mixed[np.arange(count) % len(public_rows.mixed)]
+        return np.asarray(public_rows.mixed[np.arange(count) % len(public_rows.mixed)])
     dim = layout.kernel.dim
     keys = public_normals("discreet rehearsal rows", count * dim).reshape(count, dim)
     keys /= np.sqrt(np.arange(1, dim + 1))
-    return keys * (layout.kernel.key_norm / np.linalg.norm(keys, axis=1, keepdims=True))
+    keys *= layout.kernel.key_norm / np.linalg.norm(keys, axis=1, keepdims=True)
+    return keys
 
 
 def _size(numbers: Floats) -> float:
