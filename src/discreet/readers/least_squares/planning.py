@@ -176,7 +176,10 @@ class RegressionPlan(Forecast):
     def _own_warning(self) -> str | None:
         if self.signal_to_error >= 1:
             return None
-        return f"{self.rows:,} rows are too few at this ε and δ: predictions will be mostly noise."
+        return (
+            f"{self.rows:,} rows are too few at this ε and δ: predictions will be mostly noise, "
+            f"unless values follow keys by more than {self.signal:.2g}."
+        )
 
     def _within(self, stderr: float) -> str:
         return f"±{WITHIN * stderr:.2g}"

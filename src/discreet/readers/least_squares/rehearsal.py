@@ -91,9 +91,7 @@ class Rehearsal:
         numbers = min(layout.value_dim, _MOST_NUMBERS)
         rows = max(_ROWS_PER_FEATURE * count, _LEAST_ROWS)
         keys = _keys(layout, rows + _QUERIES, public_rows)
-        lines = public_normals("discreet rehearsal lines", keys.shape[1] * numbers)
-        values = (keys - keys.mean(axis=0)) @ lines.reshape(-1, numbers)
-        values *= signal / np.maximum(values.std(axis=0), np.finfo(float).tiny)
+        values = _values(keys, numbers, signal)
         mapped = layout.kernel.key_features(keys).features
         shown, asked = mapped[:rows], mapped[rows:]
         weighed = np.column_stack([values[:rows], np.full(rows, layout.real_tau)])
@@ -191,6 +189,15 @@ def _keys(layout: Moments, count: int, public_rows: PublicRows | None) -> Floats
     keys /= np.sqrt(np.arange(1, dim + 1))
     keys *= layout.kernel.key_norm / np.linalg.norm(keys, axis=1, keepdims=True)
     return keys
+
+
+def _values(keys: Floats, numbers: int, signal: float) -> Floats:
+    """Return values on straight lines, which follow most what keys vary by most."""
+    apart = keys - keys.mean(axis=0)
+    drawn = public_normals("discreet rehearsal lines", len(keys) * numbers)
+    values = apart @ (apart.T @ drawn.reshape(-1, numbers))
+    values *= signal / np.maximum(values.std(axis=0), np.finfo(float).tiny)
+    return np.asarray(values)
 
 
 def _size(numbers: Floats) -> float:
