@@ -37,10 +37,11 @@ if TYPE_CHECKING:
         build_many,
         distances,
         least_squares,
+        plan,
         softmax_regression,
     )
     from discreet.accounting import combine
-    from discreet.readers.attention import Memories, Memory, plan
+    from discreet.readers.attention import Memories, Memory
     from discreet.readers.distances import Distances
     from discreet.readers.least_squares import LeastSquares
     from discreet.readers.registry import load
@@ -91,10 +92,19 @@ _ROOMS = (
     "paper",
     "testing",
 )
-_API = ("Builder", "LeastSquaresBuilder", "build", "build_many", "distances", "least_squares")
+_API = (
+    "Builder",
+    "LeastSquaresBuilder",
+    "build",
+    "build_many",
+    "distances",
+    "least_squares",
+    "plan",
+    "softmax_regression",
+)
 _FROM = {
-    **dict.fromkeys((*_API, "softmax_regression"), "_api"),
-    **dict.fromkeys(("Memories", "Memory", "plan"), "readers.attention"),
+    **dict.fromkeys(_API, "_api"),
+    **dict.fromkeys(("Memories", "Memory"), "readers.attention"),
     "Distances": "readers.distances",
     "LeastSquares": "readers.least_squares",
     "SoftmaxRegression": "readers.softmax",

@@ -4,9 +4,10 @@ Each of them makes options and a row source of its arguments, and hands both to 
 (`sums.mechanism.build`), or to processes that read files side by side (`shards.processes`).
 """
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack, overload
 
 from discreet._typing import Array
 from discreet.errors import InvalidInput
@@ -19,18 +20,25 @@ from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
-from discreet.readers.attention.options import BuildOptions, Options
+from discreet.readers.attention.options import BuildOptions, CommonOptions, Options
+from discreet.readers.attention.planning import Plan
+from discreet.readers.attention.planning import plan as plan_attention
 from discreet.readers.distances.answers import Distances
 from discreet.readers.distances.mechanism import DISTANCES
 from discreet.readers.distances.options import DistanceOptions
+from discreet.readers.distances.planning import DistancePlan
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.layout import Moments
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.least_squares.options import LeastSquaresOptions, RegressionOptions
+from discreet.readers.least_squares.planning import RegressionPlan
+from discreet.readers.registry import mechanism_named
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.readers.softmax.options import MEMORY_LIMIT, SoftmaxOptions
+from discreet.readers.softmax.planning import ClassifierPlan
 from discreet.sums import mechanism as engine
+from discreet.sums.forecast import Forecast
 from discreet.sums.mechanism import AnyLayout, AnyOptions, AnyRelease, Mechanism, ReleaseBuilder
 from discreet.sums.options import PerLayer, shows_options
 from discreet.sums.source import Layers, RowSource, tables_of
@@ -602,6 +610,67 @@ def distances(
     options = replace(options, rows_hint=_hint(rows, rows_hint, neighbours))
     counted = account_of(ledger, dataset, analyst, account)
     return _built(DISTANCES, rows, options, entropy, counted, progress=progress, workers=None)
+
+
+@overload
+def plan(
+    *,
+    reader: Literal["attention"] = ...,
+    **given: Any,  # noqa: ANN401 (of each reader's own plan)
+) -> Plan: ...
+@overload
+def plan(*, reader: Literal["least_squares"], **given: Any) -> RegressionPlan: ...  # noqa: ANN401
+@overload
+def plan(*, reader: Literal["softmax"], **given: Any) -> ClassifierPlan: ...  # noqa: ANN401
+@overload
+def plan(*, reader: Literal["distances"], **given: Any) -> DistancePlan: ...  # noqa: ANN401
+@overload
+def plan(*, reader: str, **given: Any) -> Forecast: ...  # noqa: ANN401
+
+
+@shows_options(Options, CommonOptions.__annotations__)
+def plan(*, reader: str = "attention", **options: Any) -> Forecast:
+    """Return what a release would be like, before any privacy is spent.
+
+    A function of public numbers only: error, size and cost. The options below are those of `build`;
+    with another reader they are those of its own function, with the same names and defaults.
+
+    Example::
+
+        print(discreet.plan(rows=10_000, key_dim=64, value_dim=8, epsilon=1.0, delta=1e-6))
+        discreet.plan(reader="least_squares", rows=10_000, key_dim=8, epsilon=1.0, delta=1e-6)
+        discreet.plan(reader="softmax", rows=10_000, key_dim=8, classes=3, epsilon=1.0, delta=1e-6)
+
+    Args:
+        reader: "attention" (`build`), "least_squares", "softmax" (`softmax_regression`) or
+            "distances".
+        rows: a public (rounded) number of rows: what the builder will give as `rows_hint`.
+        key_dim: width of keys, d.
+        value_dim: width of values, d_v. Not for "softmax" and "distances"; 1 by default for
+            "least_squares".
+        heads: of all layers together. Not for "softmax" and "distances".
+        by_record: whether `groups` will be given.
+        classes: for "softmax": the list of them, or how many there are.
+        signal: for "least_squares": by how much each number of a value follows the key, a standard
+            deviation; None for half of what values that fill their ball differ by.
+        **options: as for `build`.
+
+    Returns:
+        The plan: `str(plan)` is a page for people, `plan.to_dict()` is ready for JSON.
+
+    Raises:
+        InvalidInput: an argument is not what it should be.
+    """
+    return mechanism_named(reader).forecast(**options)
+
+
+# Shown, and completed in editors, with all that attention takes.
+plan.__signature__ = inspect.signature(plan).replace(  # type: ignore[attr-defined]
+    parameters=[
+        inspect.signature(plan).parameters["reader"],
+        *inspect.signature(plan_attention).parameters.values(),
+    ]
+)
 
 
 def _source(keys: Array, values: Array, groups: Array, workers: int | None) -> Any:  # noqa: ANN401

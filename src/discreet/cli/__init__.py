@@ -19,7 +19,8 @@ from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_t
 
 app = App(
     cls=Commands,
-    help="Differentially private attention over private keys and values, and classification.",
+    help="Differentially private attention over private keys and values, and classification and "
+    "regression.",
     epilog="Exit codes: 0 done; 1 a bug in discreet; 2 something given is wrong; 130 interrupted; "
     "143 terminated.",
     no_args_is_help=True,
@@ -243,6 +244,78 @@ def fit(
     """
 
 
+@app.command(runs="regressing.show_regress_plan")
+def plan_regress(
+    *,
+    rows: Annotated[int, typer.Option(help="A public, rounded number of rows.")],
+    key_dim: Annotated[int, typer.Option(help="Numbers in a key.")],
+    value_dim: Annotated[int, typer.Option(help="Numbers in a value.")] = 1,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    neighbours: options.Relation = "add_remove",
+    features: options.FeatureKind = "auto",
+    public: options.Public = None,
+    key_norm: options.KeyNorm = 1.0,
+    value_norm: options.ValueNorm = 1.0,
+    signal: Annotated[
+        float | None,
+        typer.Option(
+            help="By how much a number of a value follows the key: a standard deviation. Left out: "
+            "half of what values that fill their bound differ by."
+        ),
+    ] = None,
+    ridge: options.Ridge = 0.5,
+    share: options.Share = None,
+    heads: Annotated[int, typer.Option(help="Heads of keys and values.")] = 1,
+    by_record: options.ByRecord = False,
+    group_rows: options.GroupRows = 1.0,
+    as_json: options.Json = False,
+) -> None:
+    """Predict what a regression will be worth and cost, before anything is spent.
+
+    Example: discreet plan-regress --rows 20000 --key-dim 8 --epsilon 1 --delta 1e-5
+    """
+
+
+@app.command(runs="regressing.regress_file")
+def regress(
+    source: options.Source,
+    values_file: options.ValuesFile = None,
+    *,
+    output: options.Output,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    keys: options.SomeKeyNames = None,
+    values: options.ValueNames = None,
+    groups: options.Groups = None,
+    neighbours: options.Relation = "add_remove",
+    rows_hint: options.RowsHint = None,
+    features: options.FeatureKind = "auto",
+    public: options.Public = None,
+    key_norm: options.KeyNorm = 1.0,
+    value_norm: options.ValueNorm = 1.0,
+    ridge: options.Ridge = 0.5,
+    share: options.Share = None,
+    group_rows: options.GroupRows = 1.0,
+    workers: options.Workers = None,
+    scheduler: options.Scheduler = None,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    analyst: options.Analyst = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Fit private least squares: numbers as a function of keys. Write one file to give away.
+
+    Keys and values are given as to discreet build. Both are clipped to public lengths, whatever
+    their columns mean. For columns and targets with ranges of their own there is
+    discreet.sklearn.PrivateRegressor.
+
+    Example: discreet regress keys.npy values.npy --rows-hint 20000 --epsilon 1 --delta 1e-5 -o
+    regression.safetensors
+    """
+
+
 @app.command(runs="classifying.predict_file")
 def predict(
     model: options.ModelFile,
@@ -259,10 +332,14 @@ def predict(
         bool,
         typer.Option("--balanced", help="Judge as if all classes were equally frequent."),
     ] = False,
+    stderr: Annotated[
+        bool,
+        typer.Option("--stderr", help="Of a regression: write a .npz with predictions and stderr."),
+    ] = False,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Predict labels with a classifier. Costs no privacy, however often.
+    """Predict labels with a classifier, or numbers with a regression. Costs no privacy.
 
     Example: discreet predict model.safetensors queries.npy -o labels.npy
     """

@@ -4,14 +4,46 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from discreet.cli.files import Delivery
-from discreet.cli.inputs import ArrayFiles, Table
+from discreet.cli.files import Delivery, check_output
+from discreet.cli.inputs import ArrayFiles, Table, public_rows, to_build
 from discreet.cli.shell import already_written, has_terminal, print_json, print_page
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
 from discreet.ledger.ledger import account_of
 from discreet.sums.container import to_bytes
 from discreet.sums.mechanism import AnyRelease, Mechanism, OnResolved, build
+
+
+def release_files(
+    mechanism: Mechanism[Any, Any, Any],
+    source: Path,
+    values_file: Path | None,
+    output: Path,
+    *,
+    keys: str | None,
+    values: str | None,
+    groups: str | None,
+    public: Path | None,
+    force: bool,
+    **options: Any,  # noqa: ANN401 (those of `write_release` and of the mechanism)
+) -> None:
+    """Build a release from keys and values in files, and write it: whole, or not at all.
+
+    Args:
+        mechanism: what is built.
+        source: a table, or the file of keys.
+        values_file: that of values, if there is no table.
+        output: where to write.
+        keys: columns of the table.
+        values: likewise.
+        groups: the record of each row: a column of the table, or a file.
+        public: a file of public rows.
+        force: whether a file that is there may be replaced.
+        **options: of the mechanism, and where it is built and counted.
+    """
+    given = to_build(source, values_file, keys=keys, values=values, groups=groups)
+    check_output(output, force=force, inputs=(*given.files, public))
+    write_release(mechanism, given, output, force=force, public_rows=public_rows(public), **options)
 
 
 def write_release(

@@ -1,17 +1,19 @@
 """What `fit`, `predict` and `plan-fit` do: from a table with labels to a classifier, and back."""
 
 import csv
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discreet._typing import Floats
 from discreet.cli.building import write_release
 from discreet.cli.files import check_arrays, check_output, write_arrays
 from discreet.cli.inputs import opened, public_rows, table
+from discreet.cli.regressing import predict_numbers
 from discreet.cli.shell import already_written, print_json, print_page
 from discreet.errors import InvalidInput
+from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.readers.softmax.planning import plan
@@ -54,16 +56,38 @@ def predict_file(
     *,
     probabilities: bool,
     balanced: bool,
+    stderr: bool,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Predict the labels of queries; with `probabilities`, into a .npz with those, too."""
-    check_arrays(output, several=probabilities, force=force, inputs=(model, queries))
+    """Predict labels or numbers, whatever the file is for."""
+    check_arrays(output, several=probabilities or stderr, force=force, inputs=(model, queries))
     asked = np.asarray(read_array(queries, "queries"))
-    fit = opened(model, SoftmaxRegression)
-    made = {"labels": fit.predict(asked, balanced=balanced)}
+    fit = opened(model, SoftmaxRegression, LeastSquares)
+    common: dict[str, Any] = {"force": force, "as_json": as_json}
+    if isinstance(fit, LeastSquares):
+        _refuse(model, "a classifier", {"--probabilities": probabilities, "--balanced": balanced})
+        predict_numbers(fit, asked, output, stderr=stderr, **common)
+    elif isinstance(fit, SoftmaxRegression):
+        _refuse(model, "a regression", {"--stderr": stderr})
+        ways = {"probabilities": probabilities, "balanced": balanced}
+        _predict_labels(fit, asked, output, **ways, **common)
+
+
+def _predict_labels(
+    fit: SoftmaxRegression,
+    queries: Floats,
+    output: Path,
+    *,
+    probabilities: bool,
+    balanced: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write labels; with `probabilities`, a .npz with those, too."""
+    made = {"labels": fit.predict(queries, balanced=balanced)}
     if probabilities:
-        made |= {"probabilities": fit.probabilities(asked), "classes": fit.classes}
+        made |= {"probabilities": fit.probabilities(queries), "classes": fit.classes}
     write_arrays(output, made, force=force)
     shape = made["labels"].shape
     with already_written(output):
@@ -74,22 +98,20 @@ def predict_file(
             print_page(f"{output}: labels of shape {shape}, each one of {len(fit.classes)} classes")
 
 
+def _refuse(model: Path, kind: str, flags: dict[str, bool]) -> None:
+    """Raise `InvalidInput` if a flag was given that a file of another kind answers to."""
+    for flag, given in flags.items():
+        if given:
+            raise InvalidInput(f"Expected {flag} with {kind}, which {model} is not.")
+
+
 def show_fit_plan(*, classes: str, public: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Print the plan of a classifier."""
     made = plan(classes=parse_count_or_classes(classes), public_rows=public_rows(public), **options)
-    if not as_json:
+    if as_json:
+        print_json(made.to_dict())
+    else:
         print_page(str(made))
-        return
-    facts = {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
-    said = ("passes", "seconds", "rows_for_noise", "rows_needed", "verdict", "warning")
-    print_json(
-        {
-            **facts,
-            "features": made.features.describe(),
-            "feature_count": made.features.features,
-            **{name: getattr(made, name) for name in said},
-        }
-    )
 
 
 def parse_classes(text: str, *, numbers: bool) -> list[str] | list[float]:

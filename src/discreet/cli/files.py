@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -22,13 +22,9 @@ from discreet.accounting.receipt import Carrier
 from discreet.cli.shell import Kept
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.ledger import Ledger
-from discreet.readers.attention.memory import Memory
-from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.sums.container import largest_file
 from discreet.sums.settings import Settings
 from discreet.tables import split
-
-Release = TypeVar("Release", Memory, SoftmaxRegression)
 
 
 def check_output(path: Path, *, force: bool, inputs: Iterable[Path | None] = ()) -> None:

@@ -17,15 +17,16 @@ from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile as ReleasedFile
 from discreet.readers.registry import load as open_release
 from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.sums.release import Release as AnyRelease
 from discreet.tables import Rows, read_array, read_groups, split
 
-Release = TypeVar("Release", Memory, SoftmaxRegression, Distances)
+Release = TypeVar("Release", bound=AnyRelease[Any])
 
 # What files hold, and what answers from each.
 _RELEASES: dict[type, tuple[str, str]] = {
     Memory: ("a memory", ": discreet attend answers from it"),
     Memories: ("the context of a model", ": discreet.integrations puts it on one"),
-    LeastSquares: ("a regression", ": discreet.load opens it, in Python"),
+    LeastSquares: ("a regression", ": discreet predict answers from it"),
     SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
     Distances: ("sums of distances", ": discreet query answers from it"),
 }
@@ -134,17 +135,20 @@ def opened_release(path: Path) -> ReleasedFile:
     return found
 
 
-def opened(path: Path, kind: type[Release]) -> Release:
-    """Return what is in a file, if it is of this kind."""
+def opened(path: Path, *kinds: type[Release]) -> Release:
+    """Return what is in a file, if it is of one of these kinds."""
     found = open_release(_existing(path))
-    if isinstance(found, kind):
-        return found
-    wanted, _ = _RELEASES[kind]
+    for kind in kinds:
+        if isinstance(found, kind):
+            return found
+    wanted = " or ".join(_RELEASES[kind][0] for kind in kinds)
     name, hint = _RELEASES.get(type(found), _STRUCTURE)
     raise InvalidInput(f"Expected {path} to be {wanted}, and it is {name}{hint}.")
 
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise InvalidInput(f"Expected {path} to be a file written by discreet build or fit.")
+        raise InvalidInput(
+            f"Expected {path} to be a file written by discreet build, fit or regress."
+        )
     return path

@@ -1,23 +1,17 @@
 """What `build`, `attend` and `compare` do: from rows to a memory, and from a memory to answers."""
 
+import functools
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import special
 
 from discreet._typing import Floats
-from discreet.cli.building import write_release
-from discreet.cli.files import (
-    check_arrays,
-    check_output,
-    check_picture,
-    pictures,
-    write_arrays,
-)
-from discreet.cli.inputs import opened, public_rows, to_build
+from discreet.cli.building import release_files
+from discreet.cli.files import check_arrays, check_picture, pictures, write_arrays
+from discreet.cli.inputs import opened
 from discreet.cli.shell import (
     aligned,
     already_written,
@@ -41,33 +35,7 @@ _HEADINGS = ("answer", "number", "value", "base rate", "difference", "±", "")
 _NOT_CLEAR = "not clear of the noise"
 
 
-def build_file(
-    source: Path,
-    values_file: Path | None,
-    output: Path,
-    *,
-    keys: str | None,
-    values: str | None,
-    groups: str | None,
-    public: Path | None,
-    workers: int | None,
-    scheduler: str | None,
-    force: bool,
-    **options: Any,  # noqa: ANN401 (those of `write_release` and of `build`)
-) -> None:
-    """Build a memory from files and write it: whole, or not at all."""
-    given = to_build(source, values_file, keys=keys, values=values, groups=groups)
-    check_output(output, force=force, inputs=(*given.files, public))
-    write_release(
-        ATTENTION,
-        given,
-        output,
-        force=force,
-        workers=workers,
-        scheduler=scheduler,
-        public_rows=public_rows(public),
-        **options,
-    )
+build_file = functools.partial(release_files, ATTENTION)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,10 @@ Queries = Annotated[
 MemoryFile = Annotated[
     Path, typer.Argument(metavar="MEMORY", help="A file that discreet build wrote.")
 ]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that discreet fit wrote.")]
+ModelFile = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A file that discreet fit or regress wrote."),
+]
 Data = Annotated[
     Path,
     typer.Argument(
@@ -97,6 +100,13 @@ FeatureKind = Annotated[
             "near_landmarks",
         ],
     ),
+]
+Ridge = Annotated[
+    float, typer.Option(help="How much is shrunk: 0.5 for numbers; 0.3 is better for classes.")
+]
+Share = Annotated[
+    float | None,
+    typer.Option(help="Of the squared budget, for second moments; left out: a third."),
 ]
 MemoryLimit = Annotated[
     float,

@@ -78,10 +78,10 @@ def show_plan(
     lines = list(_around(made, planned))
     if as_json:
         table = [
-            {**_facts(line.plan), "chosen": line.chosen, "recommended": line.recommended}
+            {**line.plan.to_dict(), "chosen": line.chosen, "recommended": line.recommended}
             for line in lines
         ]
-        print_json({**_facts(made), "table": table})
+        print_json({**made.to_dict(), "table": table})
         return
     print_page(str(made))
     print_page(f"\n{_TITLE}\n", style="bold")
@@ -138,28 +138,3 @@ def _cells(line: Line) -> tuple[str, ...]:
 def _narrow(number: str) -> str:
     """Return a number as it was written, or in fewer characters, if they are many."""
     return number if len(number) <= _WIDEST else f"{float(number.replace(',', '')):.1e}"
-
-
-def _facts(plan: Plan) -> dict[str, object]:
-    facts = {
-        field.name: getattr(plan, field.name)
-        for field in dataclasses.fields(plan)
-        if field.name not in ("kernel", "prediction")
-    }
-    said = (
-        "signal",
-        "signal_to_error",
-        "stderr",
-        "noise_stderr",
-        "kernel_stderr",
-        "doubled_stderr",
-    )
-    return {
-        **facts,
-        **{name: getattr(plan, name) for name in said},
-        "kernel": plan.kernel.describe(),
-        "kernel_error": plan.kernel.error,
-        "features": plan.kernel.features,
-        "verdict": plan.verdict,
-        "advice": plan.advice,
-    }

@@ -17,6 +17,7 @@ from discreet.ledger.account import Account
 from discreet.noise import Entropy
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.door import Door, Latch
+from discreet.sums.forecast import Forecast
 from discreet.sums.layout import RowLayout
 from discreet.sums.options import ReleaseOptions
 from discreet.sums.progress import Advance, passes_bar, unseen
@@ -79,6 +80,15 @@ class Mechanism(abc.ABC, Generic[AnyOptions, AnyLayout, AnyRelease]):
             options: checked.
             unit: whom the guarantee protects.
         """
+
+    def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (each reader's own)
+        """Return what a release would be like, from public numbers only: what `plan` returns.
+
+        Args:
+            **given: `rows`, `key_dim`, and what else the reader's plan takes.
+        """
+        del given
+        return _validate.reject_argument("reader", self.name, "one that can be planned")
 
     def passes_of(self, settings: Settings[AnyLayout]) -> int:  # noqa: ARG002
         """Return how many passes over the rows a release takes."""

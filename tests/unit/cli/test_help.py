@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli import app
 from discreet.features import registry
+from discreet.readers.least_squares.options import LeastSquaresOptions
 from discreet.readers.softmax.options import SoftmaxOptions
 
 RUNNER = CliRunner()
@@ -66,15 +67,23 @@ def test_kernels_are_offered_by_all_names_that_the_library_takes(name):
     assert sorted(offered) == sorted(ast.literal_eval(names.removesuffix(".")))
 
 
-@pytest.mark.parametrize("name", ["plan-fit", "fit"])
-def test_options_of_classifiers_are_the_library_s_own(name):
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("plan-fit", SoftmaxOptions),
+        ("fit", SoftmaxOptions),
+        ("plan-regress", LeastSquaresOptions),
+        ("regress", LeastSquaresOptions),
+    ],
+)
+def test_options_of_models_are_the_library_s_own(name, library):
     """Names of features, all of them, and defaults, which the command line writes out again."""
     options = {each.name: each for each in COMMANDS[name].params}
     context = typer.Context(COMMANDS[name])
     offered = [each.value for each in options["features"].shell_complete(context, "")]
     assert offered == [registry.AUTO, *(kind.kind for kind in registry.FEATURES.kinds)]
     assert all(kind in options["features"].help for kind in offered)
-    for field in dataclasses.fields(SoftmaxOptions):
+    for field in dataclasses.fields(library):
         if field.default is not dataclasses.MISSING and field.name in options:
             assert options[field.name].default == field.default, field.name
 
@@ -85,6 +94,7 @@ def prepared(tmp_path, monkeypatch):
     np.save("keys.npy", unit_rows(400, 5))
     np.save("values.npy", unit_rows(400, 3, seed=1))
     np.save("queries.npy", unit_rows(7, 5, seed=2))
+    np.save("points.npy", unit_rows(400, 5, seed=3))
     labels = np.array(["cat", "dog", "bird"])[np.arange(400) % 3]
     columns = {"keys": list(unit_rows(400, 5)), "label": labels}
     parquet.write_table(pa.table(columns), "data.parquet")
@@ -100,7 +110,7 @@ UNREAL = ("ledger void",)
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG + UNREAL])
 def test_examples_run_as_printed(prepared, name):
-    before = ["fit" if name == "predict" else "build"]
+    before = [{"predict": "fit", "query": "distances"}.get(name, "build")]
     before += ["ledger create"] if name.startswith("ledger ") else []
     for line in dict.fromkeys(example(COMMANDS[each]) for each in [*before, name]):
         program, *arguments = shlex.split(line)

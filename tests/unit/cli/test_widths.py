@@ -25,6 +25,7 @@ COMMANDS = {
     "a plan of large numbers": f"plan --rows 1000000000 --key-dim 64 --value-dim 64 {SPEND} "
     "--scale 0.1234567 --kernel taylor",
     "a plan of too few rows": f"plan --rows 10 --key-dim 384 --value-dim 64 {SPEND} --scale 9",
+    "plan-regress": f"plan-regress --rows 20000 --key-dim 8 {SPEND}",
     "plan-fit": f"plan-fit --rows 20000 --key-dim 64 --classes 10 {SPEND}",
     "card": "card memory.safetensors",
     "compare": "compare memory.safetensors keys.npy values.npy keys.npy",
@@ -68,7 +69,7 @@ def test_nothing_is_cut_or_too_wide(folder, name, width):
         assert narrow.split() == printed(name).split()
 
 
-@pytest.mark.parametrize("name", ["plan", "card", "ledger show", "plan-fit"])
+@pytest.mark.parametrize("name", ["plan", "card", "ledger show", "plan-fit", "plan-regress"])
 def test_a_file_holds_the_same_whatever_the_terminal(folder, name):
     assert printed(name, COLUMNS="60") == printed(name, COLUMNS="200") == printed(name)
 

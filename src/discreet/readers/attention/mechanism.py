@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from discreet import _validate
 from discreet.features.fourier import FREQUENCIES, random_error
@@ -10,6 +11,7 @@ from discreet.readers.attention.error_model import ErrorModel, Goal, Sample
 from discreet.readers.attention.layout import Layout, Request, choose
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
+from discreet.sums.forecast import Forecast
 from discreet.sums.layout import check_tau, default_tau
 from discreet.sums.mechanism import Mechanism
 from discreet.sums.release import Released
@@ -44,6 +46,12 @@ class Attention(Mechanism[Options, Layout, Memory]):
             rows_hint=options.rows_hint,
             leaks=options.leaks,
         )
+
+    def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
+        """Return what a release would be like, from public numbers only (`planning.plan`)."""
+        from discreet.readers.attention.planning import plan
+
+        return plan(**given)
 
     def read(self, released: Sequence[Released[Layout]]) -> list[Memory]:
         """Return one memory for each layer, and warn once if their answers are mostly noise."""

@@ -2,13 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 from discreet import _validate
-from discreet._card import titled
 from discreet.features import registry
 from discreet.features.kernel import Kernel
-from discreet.privacy import rounded_up
 from discreet.readers.attention.error_model import Goal, Sample
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.mechanism import ATTENTION
@@ -19,12 +17,13 @@ from discreet.readers.attention.prediction import (
     noise_of_sums,
     rows_needed,
 )
+from discreet.sums.forecast import Forecast, planned_shape, planned_unit
 from discreet.sums.options import shows_options
-from discreet.sums.settings import Settings, Shape, Unit
+from discreet.sums.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Forecast):
     """Predictions for one memory. `str(plan)` is a page for people.
 
     Standard errors and the signal are those of one number of an answer (`Prediction`), right within
@@ -46,12 +45,23 @@ class Plan:
         prediction: signal and errors for rows that are centred, or like the public rows.
         state_bytes: size of the state.
         build_flops: floating-point operations of the build.
-        warning: what is wrong with the temperature, if anything.
     """
 
-    rows: int
-    epsilon: float
-    delta: float
+    inner: ClassVar[tuple[str, ...]] = ("prediction",)
+    derived: ClassVar[tuple[str, ...]] = (
+        "signal",
+        "signal_to_error",
+        "stderr",
+        "noise_stderr",
+        "kernel_stderr",
+        "doubled_stderr",
+        "kernel_error",
+        "features",
+        "verdict",
+        "advice",
+        "warning",
+    )
+
     goal: Goal
     scale: float
     recommended_scale: float
@@ -66,7 +76,16 @@ class Plan:
     prediction: Prediction
     state_bytes: int
     build_flops: float
-    warning: str | None
+
+    @property
+    def features(self) -> int:
+        """How many numbers stand for a key."""
+        return self.kernel.features
+
+    @property
+    def kernel_error(self) -> float:
+        """The error of the kernel itself; `kernel.error_meaning` says of what."""
+        return self.kernel.error
 
     @property
     def signal(self) -> float:
@@ -110,16 +129,10 @@ class Plan:
         attended = _validate.real("attended", attended, above=0)
         return min(self.prediction.spread.error_of(attended), 1.0) * self.value_norm
 
-    def __str__(self) -> str:
-        facts = [
-            (
-                "for",
-                (
-                    f"{self.rows:,} rows at ε = {rounded_up(self.epsilon)}, "
-                    f"δ = {rounded_up(self.delta)}"
-                ),
-            ),
-            ("verdict", self.verdict),
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """The page below the verdict: advice, temperature, kernel, noise and costs."""
+        return [
             ("advice", self.advice),
             (
                 "scale",
@@ -136,9 +149,6 @@ class Plan:
             ("state", f"{self.state_bytes:,} bytes, whatever the number of rows"),
             ("build", f"{self.build_flops / 1e9:,.3g} billion operations"),
         ]
-        if self.warning:
-            facts.append(("warning", self.warning))
-        return titled(facts)
 
     @property
     def verdict(self) -> str:
@@ -165,6 +175,22 @@ class Plan:
             )
         return "the noise limits it: twice the rows, or twice the ε, would halve it."
 
+    @property
+    def _own_warning(self) -> str | None:
+        """What is wrong with the temperature or the number of rows; None if nothing is."""
+        if self.rows_needed > self.rows:
+            return (
+                f"{self.rows:,} rows are too few at this ε and δ, at any temperature: answers will "
+                "be noise."
+            )
+        if self.scale <= self.recommended_scale * 1.2 or self.signal_to_error >= 1:
+            return None
+        return (
+            f"scale {self.scale:.4g} is too sharp for {self.rows:,} rows, this ε and this kernel: "
+            f"answers differ by {self.signal_to_error:.2g} times their standard error. "
+            f"scale={self.recommended_scale:.3g} would do."
+        )
+
 
 _MEANING = {
     Goal.RANK: "votes and classes; goal='average' is as soft or softer, with less error",
@@ -188,16 +214,12 @@ def plan(
     a public (rounded) number of them, `build`'s `rows_hint`; key_dim and value_dim, d and d_v;
     heads, of all layers together; by_record, whether `groups` will be given.
     """
-    rows = _validate.whole("rows", rows, at_least=1, at_most=2**40)
-    heads = _validate.whole("heads", heads, at_least=1, at_most=2**20)
-    key_dim = _validate.whole("key_dim", key_dim, at_least=1, at_most=2**20)
-    value_dim = _validate.whole("value_dim", value_dim, at_least=1, at_most=2**20)
+    rows, shape = planned_shape(rows=rows, key_dim=key_dim, value_dim=value_dim, heads=heads)
     wanted = Options(rows_hint=rows, **options)
-    shape = Shape(heads=(heads,), key_dim=key_dim, value_dim=value_dim)
-    settings = ATTENTION.resolve([shape], wanted, unit=Unit.RECORD if by_record else Unit.ROW)
+    settings = ATTENTION.resolve([shape], wanted, unit=planned_unit(by_record=by_record))
     automatic = wanted.kernel == registry.AUTO
     reason = settings.layouts[0].kernel.why_offered(wanted.eps_s) if automatic else "as asked"
-    public_rows = wanted.public_rows_of(0, 1, dim=key_dim)
+    public_rows = wanted.public_rows_of(0, 1, dim=shape.key_dim)
     sample = None
     if public_rows is not None:
         sample = Sample.of(public_rows.mixed / settings.layouts[0].kernel.key_norm)
@@ -223,7 +245,6 @@ def _predict(
     best = kernel.scale
     if asked:
         best = prediction.spread.recommended_scale(kernel.key_norm * kernel.query_norm, goal)
-    needed = rows_needed(layout, sigma=settings.sigma(layout))
     return Plan(
         rows=rows,
         epsilon=settings.privacy.epsilon,
@@ -238,32 +259,13 @@ def _predict(
         value_dim=layout.value_dim,
         numerator_stderr=numerator,
         denominator_stderr=numerator / layout.real_tau,
-        rows_needed=needed,
+        rows_needed=rows_needed(layout, sigma=settings.sigma(layout)),
         prediction=prediction,
         state_bytes=8 * math.prod(layout.shape),
         build_flops=_build_flops(rows, layout),
-        warning=_warning(prediction, best=best, needed=needed, delta=settings.privacy.delta),
     )
 
 
 def _build_flops(rows: int, layout: Layout) -> float:
     kernel = layout.kernel
     return rows * layout.head_count * (kernel.operations + 2.0 * kernel.features * layout.columns)
-
-
-def _warning(prediction: Prediction, *, best: float, needed: float, delta: float) -> str | None:
-    """Return what is wrong with the temperature or the number of rows; None if nothing is."""
-    rows, kernel = prediction.spread.rows, prediction.kernel
-    if delta * rows >= 1:
-        return f"δ = {delta:g} is not below one over the number of rows: it protects nobody."
-    if needed > rows:
-        return (
-            f"{rows:,} rows are too few at this ε and δ, at any temperature: answers will be noise."
-        )
-    if kernel.scale <= best * 1.2 or prediction.signal_to_error >= 1:
-        return None
-    return (
-        f"scale {kernel.scale:.4g} is too sharp for {rows:,} rows, this ε and this kernel: answers "
-        f"differ by {prediction.signal_to_error:.2g} times their standard error. "
-        f"scale={best:.3g} would do."
-    )

@@ -1,6 +1,7 @@
 """Sums of distances as a mechanism: public settings from options, and one pass over the rows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from discreet.features.cosines import LEAST_TERMS, MOST_TERMS, Cosines, left_out
 from discreet.readers.distances.answers import Distances
 from discreet.readers.distances.layout import DistanceLayout
 from discreet.readers.distances.options import DistanceOptions
+from discreet.sums.forecast import Forecast
 from discreet.sums.mechanism import Mechanism
 from discreet.sums.settings import Settings, Shape, Unit, crude_multiplier, value_resolution
 from discreet.sums.source import Chunk, Form, RowSource, tables_of
@@ -66,6 +68,12 @@ class DistanceMechanism(Mechanism[DistanceOptions, DistanceLayout, Distances]):
             rows_hint=options.rows_hint,
             leaks=options.leaks,
         )
+
+    def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
+        """Return what sums of distances will be like; see `planning.plan`."""
+        from discreet.readers.distances.planning import plan
+
+        return plan(**given)
 
 
 DISTANCES = DistanceMechanism()

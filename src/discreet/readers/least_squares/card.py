@@ -4,7 +4,6 @@ from discreet._card import Card
 from discreet.readers.least_squares.layout import Moments
 from discreet.sums.card import protection, protection_facts
 from discreet.sums.release import Released
-from discreet.sums.settings import part_sigmas
 
 
 def card_of(released: Released[Moments]) -> Card:
@@ -16,11 +15,10 @@ def card_of(released: Released[Moments]) -> Card:
 def _facts(released: Released[Moments]) -> dict[str, object]:
     layout = released.layout
     features = layout.kernel
-    sigmas = part_sigmas(layout, released.sigma)
     return {
         **protection_facts(released),
-        "noise_sigma": sigmas[0] * layout.real_unit,
-        "moments_sigma": sigmas[1] / layout.moment_unit**2 if layout.share else 0.0,
+        "noise_sigma": released.sigma * layout.real_unit,
+        "moments_sigma": layout.moments_sigma(released.sigma),
         "noise_multiplier": released.mechanism.sigma,
         "share": layout.share,
         "ridge": layout.ridge,

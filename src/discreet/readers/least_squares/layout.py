@@ -19,6 +19,7 @@ from discreet.features.linear import Linear, UnitLinear
 from discreet.features.public_rows import PublicRows
 from discreet.sums.layout import ValueLayout
 from discreet.sums.moments import SecondMoments
+from discreet.sums.settings import part_sigmas
 
 # Of the squared budget, for second moments: a half loses where rows are few, a tenth where they are
 # many; between a quarter and 0.4 it hardly matters.
@@ -203,6 +204,13 @@ class Moments(SecondMoments, ValueLayout):
         if not shaped or not np.all(np.abs(self.moment) <= 1 + 1e-6):
             _validate.reject("moment", "...", f"means of products, shape {(count, count)}")
         self.moment.flags.writeable = False
+
+    def moments_sigma(self, sigma: float) -> float:
+        """Return the noise of a second moment in real units, given that of the sums on the lattice.
+
+        Zero if no second moments are released.
+        """
+        return part_sigmas(self, sigma)[1] / self.moment_unit**2 if self.share else 0.0
 
     @property
     def or_else(self) -> str:

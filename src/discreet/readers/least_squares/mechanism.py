@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from discreet import _validate
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.layout import Moments, Request, choose
 from discreet.readers.least_squares.options import LeastSquaresOptions
+from discreet.sums.forecast import Forecast
 from discreet.sums.layout import default_tau
 from discreet.sums.mechanism import Mechanism
 from discreet.sums.moments import drawable
@@ -59,6 +61,12 @@ class LeastSquaresMechanism(Mechanism[LeastSquaresOptions, Moments, LeastSquares
             rows_hint=options.rows_hint,
             leaks=options.leaks,
         )
+
+    def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
+        """Return what a release would be like, from public numbers only (`planning.plan`)."""
+        from discreet.readers.least_squares.planning import plan
+
+        return plan(**given)
 
 
 LEAST_SQUARES = LeastSquaresMechanism()

@@ -11,7 +11,7 @@ from discreet.sums.moments import check_share
 from discreet.sums.options import SharedOptions
 
 
-class RegressionOptions(TypedDict, total=False):
+class PlanOptions(TypedDict, total=False):
     """The options by name, for type checkers; `LeastSquaresOptions` has defaults and meaning."""
 
     epsilon: Required[float]
@@ -20,13 +20,18 @@ class RegressionOptions(TypedDict, total=False):
     key_norm: float
     value_norm: float
     features: str | SymmetricMap
-    rows_hint: int | None
     public_rows: Array
     share: float | None
     ridge: float
     centred: bool
     tau: float | None
     group_rows: float
+
+
+class RegressionOptions(PlanOptions, total=False):
+    """All of them; `plan` has a name of its own for this one."""
+
+    rows_hint: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

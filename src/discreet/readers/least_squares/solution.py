@@ -20,8 +20,10 @@ Nothing is linearised, and no direction has to be known for signal or noise. Pos
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from discreet._typing import Floats, Integers
@@ -44,6 +46,27 @@ _QUIET = 2.0
 
 # λ does not fall below this share of itself where G is mostly public: S has noise, too.
 _LEAST_RIDGE = 0.35
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """What a solution is found from: of a release, or rehearsed (`rehearsal`).
+
+    Attributes:
+        layout: the public settings.
+        state: noisy sums, in lattice units, shape (heads, d_v + 1, r).
+        others: noisy second moments, if any: diagonal, and what is above it.
+        sigma: of the noise on the sums, in lattice units.
+        rows: their number, where it is public.
+        rows_hint: a public figure, if there is one.
+    """
+
+    layout: Moments
+    state: NDArray[Any]
+    others: tuple[NDArray[Any], ...]
+    sigma: float
+    rows: int | None
+    rows_hint: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +94,8 @@ class Solution:
     moments_sigma: Floats
 
     @classmethod
-    def of(cls, released: Released[Moments]) -> "Solution":
-        """Return the solution of a release."""
+    def of(cls, released: Released[Moments] | NoisySums) -> "Solution":
+        """Return the solution of a release, or of a rehearsed one."""
         layout = released.layout
         sigmas = part_sigmas(layout, released.sigma)
         deviations = [math.sqrt(RoundedGaussian(sigma=sigma).variance) for sigma in sigmas]
@@ -167,7 +190,7 @@ def _inverse(moments: Floats, ridge: Floats) -> Floats:
     return np.linalg.inv(clipped + ridge[:, None, :] * np.eye(ridge.shape[1]))
 
 
-def _rows(released: Released[Moments], totals: Floats) -> Floats:
+def _rows(released: Released[Moments] | NoisySums, totals: Floats) -> Floats:
     """Return about how many rows there were in each head, shape (heads,).
 
     The public figure, if there is one and no public moment to do better with. If rows are like the

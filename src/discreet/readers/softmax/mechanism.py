@@ -7,6 +7,7 @@ W → exact integer sums → noise → the next W. One receipt for all rounds: `
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from discreet.readers.softmax.layout import MOST_CLASSES, STATE_BITS, Round, Rou
 from discreet.readers.softmax.options import SoftmaxOptions
 from discreet.readers.softmax.passes import labelled, with_cached_features
 from discreet.sums.door import Door
+from discreet.sums.forecast import Forecast
 from discreet.sums.mechanism import Mechanism
 from discreet.sums.moments import drawable
 from discreet.sums.release import Released
@@ -117,6 +119,12 @@ class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
         settings.part(layout.at(zero), layout.of_round)
         settings.part(Calibration.of(layout), layout.judging)
         return settings
+
+    def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
+        """Return what a release would be like, from public numbers only (`planning.plan`)."""
+        from discreet.readers.softmax.planning import plan
+
+        return plan(**given)
 
     def passes_of(self, settings: Settings[Rounds]) -> int:
         """All rounds, and the calibration."""

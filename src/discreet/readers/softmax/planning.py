@@ -1,21 +1,20 @@
 """What a classifier will be like, before anything is spent: from public numbers only."""
 
 from dataclasses import dataclass
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 
 from discreet import _validate
-from discreet._card import titled
 from discreet._typing import Array
 from discreet.features.base import SymmetricMap
-from discreet.privacy import rounded_up
 from discreet.readers.softmax.layout import MOST_CLASSES, Rounds
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.readers.softmax.options import PlanOptions, SoftmaxOptions
 from discreet.readers.softmax.passes import bytes_of
+from discreet.sums.forecast import Forecast, planned_shape, planned_unit
 from discreet.sums.options import shows_options
-from discreet.sums.settings import Settings, Shape, Unit
+from discreet.sums.settings import Settings
 
 # Rows of each class for each unit of noise, and what was measured with as many on real data.
 _FEW, _SOME, _MANY = 5.0, 20.0, 100.0
@@ -29,7 +28,7 @@ _WIDE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifierPlan:
+class ClassifierPlan(Forecast):
     """Predictions for one classifier. `str(plan)` is a page for people.
 
     Attributes:
@@ -46,9 +45,16 @@ class ClassifierPlan:
         fit_flops: floating-point operations of all passes.
     """
 
-    rows: int
-    epsilon: float
-    delta: float
+    derived: ClassVar[tuple[str, ...]] = (
+        "feature_count",
+        "passes",
+        "seconds",
+        "rows_for_noise",
+        "rows_needed",
+        "verdict",
+        "warning",
+    )
+
     class_count: int
     features: SymmetricMap
     rounds: int
@@ -58,6 +64,11 @@ class ClassifierPlan:
     feature_bytes: int
     file_bytes: int
     fit_flops: float
+
+    @property
+    def feature_count(self) -> int:
+        """How many numbers stand for a key."""
+        return self.features.features
 
     @property
     def passes(self) -> int:
@@ -98,22 +109,19 @@ class ClassifierPlan:
         return f"{said}."
 
     @property
-    def warning(self) -> str | None:
-        """What is wrong with the promise, if anything."""
-        if self.delta * self.rows < 1:
-            return None
-        return f"δ = {self.delta:g} is not below one over the number of rows: it protects nobody."
+    def subject(self) -> str:
+        """Rows, and how many classes they have."""
+        return f"rows of {self.class_count:,} classes"
 
-    def __str__(self) -> str:
-        spent = f"ε = {rounded_up(self.epsilon)}, δ = {rounded_up(self.delta)}"
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """The page below the verdict: rows, features, noise and costs."""
         kept = (
             "bytes of features, kept between rounds"
             if self.kept
             else "bytes of features are more than the limit: each pass computes them again"
         )
-        facts = [
-            ("for", f"{self.rows:,} rows of {self.class_count:,} classes at {spent}"),
-            ("verdict", self.verdict),
+        return [
             ("rows", f"{self.rows_for_noise:,.3g} of each class for each unit of noise"),
             (
                 "rows needed",
@@ -135,9 +143,6 @@ class ClassifierPlan:
                 ),
             ),
         ]
-        if self.warning:
-            facts.append(("warning", self.warning))
-        return titled(facts)
 
 
 @shows_options(SoftmaxOptions, PlanOptions.__annotations__)
@@ -155,14 +160,11 @@ def plan(
     (`SoftmaxOptions`), but for: rows, a public (rounded) number of them, its `rows_hint`; key_dim,
     d; classes, the list of them or how many there are; by_record, whether `groups` will be given.
     """
-    rows = _validate.whole("rows", rows, at_least=1, at_most=2**40)
-    key_dim = _validate.whole("key_dim", key_dim, at_least=1, at_most=2**20)
+    rows, shape = planned_shape(rows=rows, key_dim=key_dim)
     if np.ndim(classes) == 0:
         classes = np.arange(_validate.whole("classes", classes, at_least=2, at_most=MOST_CLASSES))
     wanted = SoftmaxOptions(classes=classes, rows_hint=rows, **options)
-    shape = Shape(heads=(), key_dim=key_dim, value_dim=1)
-    unit = Unit.RECORD if by_record else Unit.ROW
-    settings = SOFTMAX.resolve([shape], wanted, unit=unit)
+    settings = SOFTMAX.resolve([shape], wanted, unit=planned_unit(by_record=by_record))
     return _predict(rows, settings, limit=wanted.memory_limit)
 
 

@@ -308,3 +308,17 @@ def test_more_rows_and_a_public_number_of_them_ask_for_more_terms():
     assert terms(rows_hint=100) < terms(rows_hint=100_000) < terms(rows_hint=900_000)
     assert terms(rows_hint=900_000, features=500) == 125
     assert terms() == 512
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_plan_knows_the_noise_exactly(neighbours, weighted):
+    options = {"p": 1.5, "bounds": (-1.0, 2.0), **SPEND, "neighbours": neighbours}
+    planned = discreet.plan(reader="distances", rows=300, key_dim=2, weighted=weighted, **options)
+    sums = discreet.distances(
+        POINTS, WEIGHTS if weighted else None, **options, rows_hint=300, entropy=Silent()
+    )
+    assert planned.noise_stderr == sums.card.to_dict()["noise_stderr"]
+    assert planned.feature_count == sums.released.layout.kernel.features
+    assert planned.verdict in str(planned)
+    assert planned.to_dict()["rows_needed"] == planned.rows_needed

@@ -1,0 +1,249 @@
+"""What a regression will be like, before anything is spent: from public numbers only."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Unpack
+
+from discreet import _validate
+from discreet.features.base import SymmetricMap
+from discreet.readers.attention.prediction import times
+from discreet.readers.attention.reader import WITHIN
+from discreet.readers.least_squares.layout import Moments
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES
+from discreet.readers.least_squares.options import LeastSquaresOptions, PlanOptions
+from discreet.readers.least_squares.rehearsal import Outcome, Rehearsal
+from discreet.sums.forecast import Forecast, planned_shape, planned_unit
+from discreet.sums.options import shows_options
+
+# Of how much a number of values differs at most (values spread evenly in their ball), where nobody
+# says how much of it keys tell.
+_TOLD = 0.5
+
+# What predictions differ by is clear of the noise at so many standard errors.
+_CLEAR = 2.0
+
+# A plan solves for all features, as a release does; more of them would take minutes.
+_MOST_FEATURES, _MANY_FEATURES = 4_096, 1_024
+
+# No more rows are offered.
+_MOST_ROWS = 1e12
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionPlan(Forecast):
+    """Predictions for one regression. `str(plan)` is a page for people.
+
+    Standard errors are those of one number of a prediction against the same fit without noise, as
+    `LeastSquares.predict` gives them: right within a factor of two for most data, if values follow
+    keys about as closely as `signal` says and rows fill their bounds. What features cannot express
+    is not in them. `docs/errors.md`, "Least squares".
+
+    Attributes:
+        signal: how much each number of a value follows the key: a standard deviation.
+        features: the feature map.
+        share: of the squared budget, for the second moments.
+        value_norm: public bound on values.
+        value_dim: width of values.
+        noise_sigma: standard deviation of the noise on each of the sums.
+        moments_sigma: on each of the second moments.
+        outcome: signal and errors of predictions.
+        rehearsal: what they were found by.
+        public: whether public rows stood in for the private ones.
+        file_bytes: of the numbers in the file; its header has a few thousand more.
+        build_flops: floating-point operations of the build.
+    """
+
+    inner: ClassVar[tuple[str, ...]] = ("outcome", "rehearsal")
+    derived: ClassVar[tuple[str, ...]] = (
+        "feature_count",
+        "predicted_signal",
+        "stderr",
+        "sums_stderr",
+        "moments_stderr",
+        "signal_to_error",
+        "rows_needed",
+        "verdict",
+        "advice",
+        "warning",
+    )
+
+    signal: float
+    features: SymmetricMap
+    share: float
+    value_norm: float
+    value_dim: int
+    noise_sigma: float
+    moments_sigma: float
+    outcome: Outcome
+    rehearsal: Rehearsal
+    public: bool
+    file_bytes: int
+    build_flops: float
+
+    @property
+    def feature_count(self) -> int:
+        """How many numbers stand for a key."""
+        return self.features.features
+
+    @property
+    def predicted_signal(self) -> float:
+        """How much predictions differ from query to query, shrunk by λ."""
+        return self.outcome.signal
+
+    @property
+    def stderr(self) -> float:
+        """The standard error that the noise makes in each number of a prediction."""
+        return self.outcome.stderr
+
+    @property
+    def sums_stderr(self) -> float:
+        """The part of `stderr` that the noise on the sums makes."""
+        return self.outcome.of_sums
+
+    @property
+    def moments_stderr(self) -> float:
+        """The part of `stderr` that the noise on the second moments makes."""
+        return self.outcome.of_moments
+
+    @property
+    def signal_to_error(self) -> float:
+        """Signal over standard error of predictions: below one, they are mostly noise."""
+        return self.outcome.signal_to_error
+
+    @cached_property
+    def rows_needed(self) -> int | None:
+        """About how many rows make predictions differ by two standard errors, all else the same.
+
+        None if no number that anybody has would do; and where fewer than are planned for would do,
+        but features are so many that it takes long to say how many.
+        """
+        if self.signal_to_error >= _CLEAR and self.feature_count > _MANY_FEATURES:
+            return None
+        found = self.rehearsal.rows_for(_CLEAR, self.rows, self.outcome, most=_MOST_ROWS)
+        return None if found is None else round(float(f"{found:.2g}"))
+
+    @property
+    def verdict(self) -> str:
+        """Signal and error, and for which rows."""
+        assumed = "rows like the public ones" if self.public else "rows that fill their bounds"
+        return (
+            f"Predictions differ by {times(self.signal_to_error)} times their standard error. The "
+            f"noise moves each number by {self._within(self.stderr)}, 95% of the time: that of the "
+            f"sums {self._within(self.sums_stderr)}, that of the second moments "
+            f"{self._within(self.moments_stderr)}. If each number of a value follows the key, on a "
+            f"straight line, by {self.signal:.2g} (a standard deviation), for {self.rows:,} "
+            f"{assumed}."
+        )
+
+    @property
+    def advice(self) -> str:
+        """What limits the predictions, and what to change."""
+        if self.signal_to_error < 1:
+            return (
+                "predictions will be mostly noise: more rows, a larger ε, fewer features "
+                "(features='linear'), or narrower bounds."
+            )
+        if self.predicted_signal < self.signal / 2:
+            return (
+                f"predictions are shrunk to {self.predicted_signal / self.signal:.0%} of what keys "
+                "tell, because the noise would hide the rest: more rows or a larger ε."
+            )
+        return "more rows or a larger ε make it less; so do bounds that rows and values fill."
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """The page below the verdict: advice, rows, features, noise and costs."""
+        noise = f"σ = {self.noise_sigma:.4g} on each of the sums"
+        if self.share:
+            noise += (
+                f", {self.moments_sigma:.4g} on second moments ({self.share:.0%} of the squared "
+                "budget)"
+            )
+        needed = "fewer than these" if self.signal_to_error >= _CLEAR else "none would do"
+        if self.rows_needed is not None:
+            needed = f"about {self.rows_needed:,}"
+        return [
+            ("advice", self.advice),
+            ("rows needed", f"{needed}, for predictions that differ by two standard errors"),
+            ("features", self.features.describe()),
+            ("noise", noise),
+            ("file", f"{self.file_bytes:,} bytes and a header, whatever the number of rows"),
+            ("build", f"{self.build_flops / 1e9:,.3g} billion operations"),
+        ]
+
+    @property
+    def _own_warning(self) -> str | None:
+        if self.signal_to_error >= 1:
+            return None
+        return (
+            f"{self.rows:,} rows are too few at this ε and δ: predictions will be mostly noise, "
+            f"unless values follow keys by more than {self.signal:.2g}."
+        )
+
+    def _within(self, stderr: float) -> str:
+        return f"±{WITHIN * stderr:.2g}"
+
+
+@shows_options(LeastSquaresOptions, PlanOptions.__annotations__)
+def plan(
+    *,
+    rows: int,
+    key_dim: int,
+    value_dim: int = 1,
+    heads: int = 1,
+    by_record: bool = False,
+    signal: float | None = None,
+    **options: Unpack[PlanOptions],
+) -> RegressionPlan:
+    """Return what `least_squares` with these options would give, before anything is spent.
+
+    A function of public numbers only. The options are those of `least_squares`
+    (`LeastSquaresOptions`), but for: rows, a public (rounded) number of them, its `rows_hint`;
+    key_dim and value_dim, d and d_v; heads; by_record, whether `groups` will be given; signal, by
+    how much each number of a value follows the key (a standard deviation, in the units of values),
+    None for half of what values that are spread evenly in their ball differ by.
+    """
+    rows, shape = planned_shape(rows=rows, key_dim=key_dim, value_dim=value_dim, heads=heads)
+    wanted = LeastSquaresOptions(rows_hint=rows, **options)
+    settings = LEAST_SQUARES.resolve([shape], wanted, unit=planned_unit(by_record=by_record))
+    [layout] = settings.layouts
+    if layout.kernel.features > _MOST_FEATURES:
+        count = f"{layout.kernel.features:,}"
+        _validate.reject("features", count, f"at most {_MOST_FEATURES:,} of them, for a plan")
+    follows = _TOLD * layout.value_norm / math.sqrt(layout.value_dim + 2)
+    if signal is not None:
+        follows = _validate.real("signal", signal, above=0, at_most=layout.value_norm)
+    public_rows = wanted.public_rows_of(0, 1, dim=shape.key_dim)
+    sigma = settings.sigma(layout)
+    rehearsal = Rehearsal.of(layout, sigma=sigma, signal=follows, public_rows=public_rows)
+    return RegressionPlan(
+        rows=rows,
+        epsilon=settings.privacy.epsilon,
+        delta=settings.privacy.delta,
+        signal=follows,
+        features=layout.kernel,
+        share=layout.share,
+        value_norm=layout.value_norm,
+        value_dim=layout.value_dim,
+        noise_sigma=sigma * layout.real_unit,
+        moments_sigma=layout.moments_sigma(sigma),
+        outcome=rehearsal.outcome(rows),
+        rehearsal=rehearsal,
+        public=public_rows is not None,
+        file_bytes=_file_bytes(layout),
+        build_flops=_build_flops(rows, layout),
+    )
+
+
+def _file_bytes(layout: Moments) -> int:
+    numbers = sum(math.prod(shape) for shape in layout.shapes)
+    return 8 * numbers + sum(array.nbytes for array in layout.arrays().values())
+
+
+def _build_flops(rows: int, layout: Moments) -> float:
+    """Return the operations of a build: features, sums, and second moments if there are any."""
+    kernel = layout.kernel
+    moments = float(kernel.features) * (kernel.features + 1) if layout.share else 0.0
+    sums = 2.0 * kernel.features * layout.columns
+    return rows * layout.head_count * (kernel.operations + sums + moments)
