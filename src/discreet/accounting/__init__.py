@@ -1,11 +1,10 @@
 """Privacy accounting: pure functions of public numbers, no data.
 
-`events` says what a mechanism is, `gaussian`, `concentrated` and `loss` analyse, `compose` and
-`calibrate` answer, and a `receipt` says which mechanisms a release is made of.
+`events` says what a mechanism is, `gaussian` and `loss` analyse, `compose` answers, and a `receipt`
+says which mechanisms a release is made of.
 """
 
-from discreet.accounting.calibrate import calibrate
-from discreet.accounting.compose import advanced, basic, tight, with_sampler_error
+from discreet.accounting.compose import advanced, basic, calibrate, tight, with_sampler_error
 from discreet.accounting.events import (
     DiscreteLaplace,
     Gaussian,

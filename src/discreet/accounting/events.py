@@ -180,28 +180,23 @@ class Gaussian(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace(Mechanism):
-    """Continuous Laplace noise of the given scale, on a vector of L1 sensitivity `sensitivity`."""
-
-    kind = "laplace"
+class _OfScale(Mechanism):
+    """Laplace noise of a scale, without a bound: no loss exceeds Δ/scale."""
 
     scale: float
     sensitivity: float
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        _set(self, "scale", _validate.real("scale", self.scale, above=0))
-        _set(self, "sensitivity", _validate.real("sensitivity", self.sensitivity, above=0))
         _set(self, "neighbours", Neighbours.parse(self.neighbours))
-        _check_ratio(self.spread)
+        _validate.real(
+            "sensitivity/scale", self.spread, at_least=_LEAST_SPREAD, at_most=LARGEST_EPSILON
+        )
 
     @property
     def spread(self) -> float:
         """ε = Δ/scale, the largest loss."""
         return self.sensitivity / self.scale
-
-    def _delta(self, epsilons: Floats) -> Floats:
-        return np.maximum(-np.expm1((epsilons - self.spread) / 2), 0.0)
 
     def with_noise_times(self, factor: float) -> Self:
         """Return the same mechanism with `factor` times the noise."""
@@ -209,32 +204,35 @@ class Laplace(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteLaplace(Mechanism):
+class Laplace(_OfScale):
+    """Continuous Laplace noise of the given scale, on a vector of L1 sensitivity `sensitivity`."""
+
+    kind = "laplace"
+
+    def __post_init__(self) -> None:
+        _set(self, "scale", _validate.real("scale", self.scale, above=0))
+        _set(self, "sensitivity", _validate.real("sensitivity", self.sensitivity, above=0))
+        super().__post_init__()
+
+    def _delta(self, epsilons: Floats) -> Floats:
+        return np.maximum(-np.expm1((epsilons - self.spread) / 2), 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace(_OfScale):
     """`noise.DiscreteLaplace` on integers of L1 sensitivity `sensitivity` (lattice units)."""
 
     kind = "discrete_laplace"
 
-    scale: float
     sensitivity: int
-    neighbours: Neighbours
 
     def __post_init__(self) -> None:
         _set(self, "scale", laws.DiscreteLaplace(scale=self.scale).scale)
         _set(self, "sensitivity", _validate.whole("sensitivity", self.sensitivity, at_least=1))
-        _set(self, "neighbours", Neighbours.parse(self.neighbours))
-        _check_ratio(self.spread)
-
-    @property
-    def spread(self) -> float:
-        """ε = Δ/scale, the largest loss."""
-        return self.sensitivity / self.scale
+        super().__post_init__()
 
     def _delta(self, epsilons: Floats) -> Floats:
         return _lattice_delta(epsilons, self.spread, self.sensitivity, bound=None)
-
-    def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
-        return replace(self, scale=self.scale * factor)
 
     @property
     def least_factor(self) -> float:
@@ -337,10 +335,6 @@ def _lattice_delta(epsilons: Floats, spread: float, sensitivity: int, bound: int
     # here would be counted as one more infinite loss for each mechanism.
     least = edge * math.expm1(spread) / total
     return np.where(epsilons >= spread, least, np.maximum(weight / total, least))
-
-
-def _check_ratio(spread: float) -> None:
-    _validate.real("sensitivity/scale", spread, at_least=_LEAST_SPREAD, at_most=LARGEST_EPSILON)
 
 
 def _set(mechanism: Mechanism, name: str, value: object) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from scipy import special
 
 from discreet.accounting import Gaussian, Mechanism, tight
-from discreet.accounting.concentrated import concentrated_epsilon
+from discreet.accounting.compose import concentrated_epsilon
 from discreet.accounting.gaussian import LARGEST_MU, gaussian_sigma
 from discreet.errors import InvalidInput
 from discreet.privacy import Privacy

@@ -333,7 +333,7 @@ def test_memories_structures_and_receipts_add_up_together():
 def test_what_was_taken_from_the_rows_stays_with_a_receipt_and_all_that_it_is_added_to():
     plain, leaky = issue(), dataclasses.replace(issue(), leaks=("bounds", "classes"))
     assert Receipt.from_dict(through_json(leaky.to_dict())) == leaky
-    said = "but for what was taken from the rows and is not covered (bounds, classes), can show"
+    said = "but for what was taken from the rows and is not covered (bounds, classes)."
     assert f"the whole {said}" in str(leaky.guarantee(delta=1e-6))
     assert "NOT PRIVATE (noise from Seeded(1)): the whole but for what was taken" in str(
         dataclasses.replace(issue(entropy=Seeded(1)), leaks=("bounds",)).guarantee(delta=1e-6)
