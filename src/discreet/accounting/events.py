@@ -26,7 +26,7 @@ from discreet.accounting.gaussian import (
     root,
 )
 from discreet.errors import InvalidInput
-from discreet.noise.law import SMALLEST_SCALE
+from discreet.noise.exact import SMALLEST_SCALE
 from discreet.privacy import Neighbours
 
 # δ(ε) of a Gaussian this many standard deviations out is below 1e-43, far below any δ in use.

@@ -1,14 +1,14 @@
 """Exact integer noise and the integer lattice it is added on. Integers in, integers out.
 
 Follow a draw through the files: `entropy` (bits) → `exact` (bits against real numbers) →
-`geometric`, `laplace`, `gaussian` (the laws); `lattice` turns real arrays into bounded integers.
+`laplace`, `gaussian` (the laws); `lattice` turns real arrays into bounded integers.
 """
 
 from discreet.noise.entropy import Entropy, SystemEntropy
+from discreet.noise.exact import IntegerLaw
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, TruncatedLaplace
 from discreet.noise.lattice import Lattice, checked_add, clip_integer_rows, exact_product
-from discreet.noise.law import IntegerLaw
 
 __all__ = [
     "DiscreteLaplace",
