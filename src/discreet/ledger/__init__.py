@@ -3,8 +3,7 @@
 `Ledger` is the file; builds take it with `ledger=`, `dataset=` and `analyst=`.
 """
 
-from discreet.ledger.account import Account, Reservation
-from discreet.ledger.ledger import Ledger
+from discreet.ledger.ledger import Account, Ledger, Reservation
 from discreet.ledger.statement import Spend, State, Statement
 
 __all__ = ["Account", "Ledger", "Reservation", "Spend", "State", "Statement"]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,10 @@ from discreet._warn import warn
 from discreet.accounting import Mechanism, Receipt
 from discreet.accounting.compose import check_mechanisms
 from discreet.accounting.receipt import Carrier
-from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.ledger import records
-from discreet.ledger.account import Account
-from discreet.ledger.limits import broken_by, refuse
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput
+from discreet.ledger import store
+from discreet.ledger.filter import broken_by, refuse
 from discreet.ledger.statement import State, Statement
-from discreet.ledger.store import Store
 from discreet.privacy import Neighbours, Privacy
 
 UNITS = ("row", "record")
@@ -42,9 +41,13 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         object.__setattr__(self, "path", Path(os.path.abspath(path)))
 
+    def __reduce__(self) -> "tuple[type[Ledger], tuple[str]]":
+        # The path as a text: a pickled `Path` is not for every version of Python and every system.
+        return Ledger, (str(self.path),)
+
     @property
-    def _store(self) -> Store:
-        return Store(self.path)
+    def _store(self) -> store.Store:
+        return store.Store(self.path)
 
     def create(
         self,
@@ -76,7 +79,7 @@ class Ledger:
                 )
             connection.execute(
                 "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
-                (name, limit.epsilon, limit.delta, str(limit.neighbours), unit, records.now()),
+                (name, limit.epsilon, limit.delta, str(limit.neighbours), unit, store.now()),
             )
 
     def limit_analyst(self, dataset: str, analyst: str, *, epsilon: float, delta: float) -> None:
@@ -86,16 +89,16 @@ class Ledger:
         """
         _validate.text("analyst", analyst)
         with self._store.writing() as connection:
-            found = records.dataset_named(connection, dataset)
+            found = store.dataset_named(connection, dataset)
             limit = _limit(epsilon, delta, found.limit.neighbours)
-            if analyst in records.analyst_limits(connection, found):
+            if analyst in store.analyst_limits(connection, found):
                 raise InvalidInput(f"Expected analyst={analyst!r} to have no limit yet.")
             connection.execute(
                 "INSERT INTO limits VALUES (?, ?, ?, ?, ?)",
-                (dataset, analyst, limit.epsilon, limit.delta, records.now()),
+                (dataset, analyst, limit.epsilon, limit.delta, store.now()),
             )
 
-    def account(self, dataset: str, analyst: str | None = None) -> Account:
+    def account(self, dataset: str, analyst: str | None = None) -> "Account":
         """Return what builds count on: a data set, and who asks."""
         _validate.text("dataset", dataset)
         return Account(
@@ -123,9 +126,9 @@ class Ledger:
         pairs = check_mechanisms(mechanisms)
         delta = _delta(delta)
         with self._store.reading() as connection:
-            found = records.dataset_named(connection, dataset)
+            found = store.dataset_named(connection, dataset)
             found.check(pairs, unit)
-            bounds = records.bounds(connection, found, analyst)
+            bounds = store.bounds(connection, found, analyst)
         refuse(broken_by(bounds, pairs), bounds, pairs, delta=delta)
 
     def reserve(
@@ -139,24 +142,24 @@ class Ledger:
         _validate.instance("receipt", receipt, Receipt)
         delta = _delta(delta)
         with self._store.writing() as connection:
-            found = records.dataset_named(connection, dataset)
+            found = store.dataset_named(connection, dataset)
             found.check(receipt.mechanisms, receipt.unit)
-            bounds = records.bounds(connection, found, analyst)
+            bounds = store.bounds(connection, found, analyst)
             broken = broken_by(bounds, receipt.mechanisms)
             if not broken:
-                records.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
+                store.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
         # Outside, because it takes a while to find out what would fit, and others wait.
         refuse(broken, bounds, receipt.mechanisms, delta=delta)
 
     def draw(self, id: str) -> None:  # noqa: A002 (what it is called everywhere)
         """Note that the noise of a reservation is about to be drawn; from then on it is spent."""
         with self._store.writing() as connection:
-            state = records.state_of(connection, id)
+            state = store.state_of(connection, id)
             if state is not State.RESERVED:
                 raise BudgetExceeded(
                     f"Expected {id} to be reserved, and it is {state}: its noise is not drawn."
                 )
-            records.add_event(connection, id, "drawn")
+            store.add_event(connection, id, "drawn")
 
     def void(self, id: str) -> bool:  # noqa: A002
         """Take back a reservation whose noise was never drawn, for instance after a crash.
@@ -170,14 +173,14 @@ class Ledger:
         Returns whether it keeps counting.
         """
         with self._store.writing() as connection:
-            state = records.state_of(connection, id)
+            state = store.state_of(connection, id)
             if state is not State.RESERVED:
                 raise InvalidInput(
                     f"Expected {id} to be reserved, and it is {state}: only what was never drawn "
                     "can be voided."
                 )
-            records.add_event(connection, id, "voided")
-            dataset = records.dataset_counting(connection, id)
+            store.add_event(connection, id, "voided")
+            dataset = store.dataset_counting(connection, id)
         if dataset is not None:
             warn(
                 f"{id} is voided and will never be drawn, but it keeps counting: another release "
@@ -214,11 +217,11 @@ class Ledger:
             delta = release.guarantee.delta
         delta = _delta(delta)
         with self._store.writing() as connection:
-            found = records.dataset_named(connection, dataset)
+            found = store.dataset_named(connection, dataset)
             found.check(receipt.mechanisms, receipt.unit, drawn=True)
-            broken = broken_by(records.bounds(connection, found, analyst), receipt.mechanisms)
-            records.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
-            records.add_event(connection, receipt.id, "drawn")
+            broken = broken_by(store.bounds(connection, found, analyst), receipt.mechanisms)
+            store.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
+            store.add_event(connection, receipt.id, "drawn")
         if broken:
             raise BudgetExceeded(
                 f"The limit of {broken[0].whose} is exceeded by a release that was made without "
@@ -234,10 +237,10 @@ class Ledger:
         """
         receipt, place = _receipt_of(release), _validate.text("where", os.fspath(where))
         with self._store.writing() as connection:
-            state = records.state_of(connection, receipt.id)
+            state = store.state_of(connection, receipt.id)
             if state not in (State.SPENT, State.RELEASED):
                 raise InvalidInput(f"Expected {receipt.id} to be spent, and it is {state}.")
-            records.add_event(connection, receipt.id, "released", place)
+            store.add_event(connection, receipt.id, "released", place)
 
     def datasets(self) -> list[str]:
         """Return the names of all data sets."""
@@ -247,18 +250,99 @@ class Ledger:
     def statement(self, dataset: str, *, analyst: str | None = None) -> Statement:
         """Return limit, spends and what is left, of a data set or of an analyst with a limit."""
         with self._store.reading() as connection:
-            found = records.dataset_named(connection, dataset)
-            limits = records.analyst_limits(connection, found)
+            found = store.dataset_named(connection, dataset)
+            limits = store.analyst_limits(connection, found)
             if analyst is not None and analyst not in limits:
                 raise InvalidInput(f"Expected analyst={analyst!r} to have a limit of his own.")
             return Statement(
                 dataset=dataset,
                 analyst=analyst,
                 unit=found.unit,
-                bounds=tuple(records.bounds(connection, found, analyst)),
-                spends=records.spends(connection, found, analyst),
+                bounds=tuple(store.bounds(connection, found, analyst)),
+                spends=store.spends(connection, found, analyst),
                 limits=limits,
             )
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set of a ledger, and who asks. `Ledger.account` makes one."""
+
+    ledger: Ledger
+    dataset: str
+    analyst: str | None = None
+
+    def check(
+        self, mechanisms: Sequence[tuple[Mechanism, int]], *, unit: str, delta: float
+    ) -> None:
+        """Raise `BudgetExceeded` if a release of these mechanisms would not fit. Writes nothing.
+
+        For the time before rows are read: others may be faster, and `reserve` checks again.
+
+        Args:
+            mechanisms: of the release that is planned.
+            unit: whom they protect.
+            delta: at which it is asked for.
+        """
+        self.ledger.check(self.dataset, mechanisms, unit=unit, delta=delta, analyst=self.analyst)
+
+    def reserve(self, receipt: Receipt, *, delta: float) -> "Reservation":
+        """Count a release before its noise is drawn, or raise `BudgetExceeded`.
+
+        From now on it counts, whatever happens, unless it is voided before its noise, or that of
+        another release of the data set, is drawn.
+        """
+        self.ledger.reserve(self.dataset, receipt, delta=delta, analyst=self.analyst)
+        return Reservation(self.ledger, receipt.id)
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A release that counts, and whose noise may be drawn after `draw`, and only then."""
+
+    ledger: Ledger
+    id: str
+
+    def draw(self) -> None:
+        """Note on the disk that the noise is about to be drawn; fails if this was voided."""
+        self.ledger.draw(self.id)
+
+    def void(self) -> bool:
+        """Take it back; fails once `draw` was called.
+
+        Returns whether it keeps counting all the same, because another release was drawn
+        meanwhile; a warning says so, too (`Ledger.void`).
+        """
+        return self.ledger.void(self.id)
+
+
+def check(
+    account: Account | None,
+    mechanisms: Sequence[tuple[Mechanism, int]],
+    *,
+    unit: str,
+    delta: float,
+) -> None:
+    """Check a release that is planned (`Account.check`), if anybody counts."""
+    if account is not None:
+        account.check(mechanisms, unit=unit, delta=delta)
+
+
+def count(account: Account | None, receipt: Receipt, *, delta: float) -> None:
+    """Count a release for good, if anybody does: its noise may be drawn when this returns.
+
+    If it raises, no noise may be drawn, and nothing is counted as far as that can be known.
+    """
+    if account is None:
+        return
+    reservation = account.reserve(receipt, delta=delta)
+    try:
+        reservation.draw()
+    except BaseException:
+        # It stays reserved then, or was voided too late, and counts; that is not what went wrong.
+        with suppress(DiscreetError, UserWarning):
+            reservation.void()
+        raise
 
 
 def account_of(

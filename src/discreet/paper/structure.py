@@ -23,7 +23,7 @@ from discreet._card import Card
 from discreet._typing import Floats
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
-from discreet.ledger.account import count
+from discreet.ledger.ledger import count
 from discreet.noise import SystemEntropy
 from discreet.paper.design import Nodes
 from discreet.paper.forest import ExactTrees, Forest
