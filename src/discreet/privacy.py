@@ -1,10 +1,11 @@
 """What is promised: small frozen values that print as sentences.
 
 `Privacy` is a number pair with its neighbouring relation; `Guarantee` adds whom it protects and
-what it covers.
+what it covers; a `Card` is all that a release says about itself.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import StrEnum
@@ -14,6 +15,9 @@ from discreet.errors import InvalidInput
 
 # How everything that was made with a test source of noise begins to speak of itself.
 NOT_PRIVATE = "NOT PRIVATE"
+
+# The title of the line of a card that names what was taken from the rows.
+TAKEN = "taken from the data"
 
 # How the scope of most releases says, in files, that queries cost nothing.
 _ANSWERS = ", with all answers to any queries,"
@@ -110,6 +114,41 @@ class Guarantee(Privacy):
             f"{_growth(self.epsilon)}, apart from δ = {rounded_up(self.delta)}. This covers "
             f"{_with_answers(scope)}."
         )
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a release says about itself, for people and for programs. Public numbers only.
+
+    What is on it follows from settings and from the noisy sums: neither costs privacy. (The number
+    of rows is on it only where it is public.) What was taken from the rows all the same is named on
+    it (`TAKEN`).
+
+    Attributes:
+        facts: (name, value) pairs in order, for programs.
+        sentences: (title, text) pairs in order, for people.
+    """
+
+    facts: tuple[tuple[str, object], ...]
+    sentences: tuple[tuple[str, str], ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the facts under their names, ready for JSON."""
+        return dict(self.facts)
+
+    def __str__(self) -> str:
+        return titled(self.sentences)
+
+
+def taken(leaks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the line of a card that names what was taken from the rows, if anything was."""
+    return [(TAKEN, f"{', '.join(leaks)}: not covered by the guarantee")] if leaks else []
+
+
+def titled(sentences: Sequence[tuple[str, str]]) -> str:
+    """Return titles and texts, one a line, with all texts below each other."""
+    width = max(len(title) for title, _ in sentences) + 2
+    return "\n".join(f"{title:<{width}}{text}" for title, text in sentences)
 
 
 def _without_mark(scope: str) -> tuple[str, str]:

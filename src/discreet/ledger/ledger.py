@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet import _validate
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.accounting import Mechanism, Receipt
 from discreet.accounting.compose import check_mechanisms
 from discreet.accounting.receipt import Carrier

@@ -8,9 +8,8 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from discreet._card import TAKEN, Card
 from discreet._version import __version__
-from discreet.privacy import NOT_PRIVATE
+from discreet.privacy import NOT_PRIVATE, TAKEN, Card
 from discreet.readers.attention.card import MOSTLY_NOISE
 
 HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."

@@ -17,7 +17,7 @@ from typing import Generic, NoReturn, Self, TypeVar
 
 from discreet import _validate
 from discreet._typing import Integers
-from discreet._warn import Note
+from discreet._validate import Note
 from discreet.accounting import Receipt
 from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
 from discreet.ledger.ledger import Account, count

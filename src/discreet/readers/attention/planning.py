@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from discreet import _validate
-from discreet._card import titled
 from discreet.features import registry
 from discreet.features.kernel import Kernel
-from discreet.privacy import rounded_up
+from discreet.privacy import rounded_up, titled
 from discreet.readers.attention.error_model import Goal, Sample
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.mechanism import ATTENTION

@@ -6,10 +6,9 @@ from typing import Unpack
 import numpy as np
 
 from discreet import _validate
-from discreet._card import titled
 from discreet._typing import Array
 from discreet.features.base import SymmetricMap
-from discreet.privacy import rounded_up
+from discreet.privacy import rounded_up, titled
 from discreet.readers.softmax.layout import MOST_CLASSES, Rounds
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.readers.softmax.options import PlanOptions, SoftmaxOptions
