@@ -41,7 +41,17 @@ class Neighbours(StrEnum):
 
     @classmethod
     def parse(cls, value: object) -> "Neighbours":
-        """Return the relation that `value` names, or raise `InvalidInput`."""
+        """Return the relation that a value is or names.
+
+        Args:
+            value: one of the two, or its name.
+
+        Returns:
+            The relation.
+
+        Raises:
+            InvalidInput: if it names none.
+        """
         return _validate.choice("neighbours", value, cls)
 
 
@@ -51,6 +61,11 @@ class Privacy:
 
     For all neighbouring data sets D, D' and every set of outputs S:
     Pr[M(D) ∈ S] ≤ e^ε · Pr[M(D') ∈ S] + δ.
+
+    Attributes:
+        epsilon: ε, at least 0.
+        delta: δ, from 0 to 1.
+        neighbours: the relation, or its name.
     """
 
     epsilon: float
@@ -65,7 +80,17 @@ class Privacy:
         object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
 
     def covers(self, spent: "Privacy") -> bool:
-        """Whether a mechanism that spends `spent` also satisfies this."""
+        """Return whether a mechanism that spends so much also satisfies this.
+
+        Args:
+            spent: under the same relation.
+
+        Returns:
+            Whether neither its ε nor its δ is larger.
+
+        Raises:
+            InvalidInput: if it is under another relation.
+        """
         _validate.instance("spent", spent, Privacy)
         if self.neighbours is not spent.neighbours:
             raise InvalidInput(
@@ -89,6 +114,9 @@ class Guarantee(Privacy):
     """A `Privacy` with whom it protects (`unit`) and what it covers (`scope`).
 
     Attributes:
+        epsilon: ε, at least 0.
+        delta: δ, from 0 to 1.
+        neighbours: the relation, or its name.
         unit: what one record is, for instance "row" or "customer".
         scope: what may be given away under the promise, for instance "the whole release".
     """

@@ -39,6 +39,12 @@ def basic(parts: Sequence[tuple[Privacy, int]]) -> Privacy:
 
     Args:
         parts: (guarantee, how many times), all under one neighbouring relation.
+
+    Returns:
+        The guarantee of all of them together; its δ is at most 1.
+
+    Raises:
+        InvalidInput: if there is none, or they are under different relations.
     """
     pairs = _pairs("parts", parts, Privacy)
     neighbours = _one_relation([part.neighbours for part, _ in pairs])
@@ -51,6 +57,17 @@ def advanced(part: Privacy, count: int, *, delta_prime: float) -> Privacy:
     """Return the paper's Theorem "Advanced composition" for `count` mechanisms of one guarantee.
 
     ε' = k·ε·(e^ε - 1) + ε·√(2k·ln(1/δ')), δ_total = k·δ + δ' (Dwork, Roth 2014, Theorem 3.20).
+
+    Args:
+        part: the guarantee of each; its ε is at most 100.
+        count: how many there are.
+        delta_prime: δ', above 0 and below 1.
+
+    Returns:
+        The guarantee of all of them together; its δ is at most 1.
+
+    Raises:
+        InvalidInput: if a number is out of range.
     """
     _validate.instance("part", part, Privacy)
     count = _validate.whole("count", count, at_least=1)
@@ -73,6 +90,18 @@ def tight(mechanisms: Sequence[tuple[Mechanism, int]], *, delta: float) -> float
         mechanisms: (mechanism, how many times), all under one neighbouring relation, on the same
             data and possibly chosen adaptively.
         delta: the total δ, above 0 and below 1.
+
+    Returns:
+        ε.
+
+    Raises:
+        InvalidInput: if there is no mechanism, they are under different relations, or δ is out of
+            range.
+
+    Example:
+        >>> one = Gaussian(sigma=10.0, sensitivity=1.0, neighbours="add_remove")
+        >>> round(tight([(one, 20)], delta=1e-6), 4)
+        1.9945
     """
     delta = _validate.real("delta", delta, above=0, below=1)
     pairs = check_mechanisms(mechanisms)
@@ -138,8 +167,12 @@ def calibrate(
         mechanisms: (mechanism, how many times), as for `tight`.
         target: the total (ε, δ), under the mechanisms' neighbouring relation.
 
+    Returns:
+        (mechanism, how many times), as given but for the noise.
+
     Raises:
         BudgetExceeded: no amount of noise helps, because the truncated tails alone exceed δ.
+        InvalidInput: if these are no mechanisms under one relation, or not under the target's.
     """
     pairs = check_mechanisms(mechanisms)
     _validate.instance("target", target, Privacy)
@@ -189,6 +222,12 @@ def covers(claim: Privacy, mechanisms: Sequence[tuple[Mechanism, int]]) -> bool:
     Args:
         claim: under the mechanisms' neighbouring relation.
         mechanisms: as for `tight`.
+
+    Returns:
+        Whether it holds. Not, if it is under another relation.
+
+    Raises:
+        InvalidInput: if these are no mechanisms under one relation.
     """
     pairs = check_mechanisms(mechanisms)
     if claim.neighbours is not pairs[0][0].neighbours:
@@ -215,6 +254,16 @@ def with_sampler_error(privacy: Privacy, total_variation: float) -> Privacy:
 
     Replacing each of the two output laws costs η, once on either side of
     Pr[M(D) ∈ S] ≤ e^ε·Pr[M(D') ∈ S] + δ: together (1 + e^ε)·η.
+
+    Args:
+        privacy: what the law itself gives.
+        total_variation: η, over all draws together, from 0 to 1.
+
+    Returns:
+        The same ε, with a larger δ.
+
+    Raises:
+        InvalidInput: if ε exceeds 700, or η is no such number.
     """
     _validate.instance("privacy", privacy, Privacy)
     eta = _validate.real("total_variation", total_variation, at_least=0, at_most=1)

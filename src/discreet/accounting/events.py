@@ -51,7 +51,11 @@ class Mechanism(abc.ABC):
     neighbours: Neighbours
 
     def to_dict(self) -> dict[str, object]:
-        """Return kind and fields as plain JSON types; `from_dict` makes the mechanism again."""
+        """Return kind and fields as plain JSON types; `from_dict` makes the mechanism again.
+
+        Raises:
+            InvalidInput: if this is a subclass of somebody else's.
+        """
         check_kind("mechanism", self)
         own = {name: getattr(self, name) for name in _field_names(type(self))}
         return {"kind": self.kind, **own, "neighbours": str(self.neighbours)}
@@ -60,7 +64,14 @@ class Mechanism(abc.ABC):
     def from_dict(data: object) -> "Mechanism":
         """Return the mechanism that `to_dict` described, equal to it in every digit.
 
-        Raises `InvalidInput` if the kind is unknown or a field is missing, too many or wrong.
+        Args:
+            data: what `to_dict` returned, possibly by way of JSON.
+
+        Returns:
+            A mechanism of the kind that it names.
+
+        Raises:
+            InvalidInput: if the kind is unknown, or a field is missing, too many or wrong.
         """
         _validate.instance("mechanism", data, Mapping)
         given: dict[str, Any] = dict(data)  # type: ignore[call-overload]  # checked just now
@@ -91,6 +102,12 @@ class Mechanism(abc.ABC):
         """Return the exact δ(ε) for each ε, of any sign.
 
         Swapping the data sets gives the same pair of laws, hence δ(-ε) = 1 - e^-ε + e^-ε·δ(ε).
+
+        Args:
+            epsilons: any shape.
+
+        Returns:
+            δ(ε), of the same shape.
         """
         size = np.abs(epsilons)
         above = self._delta(size)
@@ -98,7 +115,17 @@ class Mechanism(abc.ABC):
 
     @abc.abstractmethod
     def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with its noise scale multiplied by `factor`."""
+        """Return the same mechanism with its noise scale multiplied by a factor.
+
+        Args:
+            factor: at least `least_factor`.
+
+        Returns:
+            A mechanism of the same kind.
+
+        Raises:
+            InvalidInput: if the law takes no such scale.
+        """
 
     @property
     def infinite_loss(self) -> float:
@@ -116,7 +143,14 @@ class Mechanism(abc.ABC):
         return self.spread / LARGEST_EPSILON
 
     def epsilon_at(self, delta: float) -> float:
-        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta; infinite if there is none."""
+        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta; infinite if there is none.
+
+        Args:
+            delta: above 0 and below 1.
+
+        Returns:
+            ε.
+        """
 
         def excess(fraction: float) -> float:
             at = np.array([fraction * self.largest_loss])
@@ -138,7 +172,13 @@ class Mechanism(abc.ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Mechanism):
-    """N(0, σ²) (rounded or not) added to a vector of L2 sensitivity `sensitivity`."""
+    """N(0, σ²) (rounded or not) added to a vector of bounded L2 sensitivity.
+
+    Attributes:
+        sigma: σ, above 0, in the units of the sensitivity.
+        sensitivity: Δ, how far one unit moves the vector at most, in L2 norm.
+        neighbours: the relation that the sensitivity is meant under.
+    """
 
     kind = "gaussian"
 
@@ -163,7 +203,11 @@ class Gaussian(Mechanism):
         return self.spread / LARGEST_MU
 
     def epsilon_at(self, delta: float) -> float:
-        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta, at any delta."""
+        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta, at any delta.
+
+        Args:
+            delta: above 0 and below 1.
+        """
         return gaussian_epsilon(sigma=self.sigma, delta=delta, sensitivity=self.sensitivity)
 
     @property
@@ -175,7 +219,11 @@ class Gaussian(Mechanism):
         return hockey_sticks(self.spread, epsilons)
 
     def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
+        """Return the same mechanism with more or less noise.
+
+        Args:
+            factor: that the noise is multiplied by.
+        """
         return replace(self, sigma=self.sigma * factor)
 
 
@@ -199,13 +247,23 @@ class _OfScale(Mechanism):
         return self.sensitivity / self.scale
 
     def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
+        """Return the same mechanism with more or less noise.
+
+        Args:
+            factor: that the noise is multiplied by.
+        """
         return replace(self, scale=self.scale * factor)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(_OfScale):
-    """Continuous Laplace noise of the given scale, on a vector of L1 sensitivity `sensitivity`."""
+    """Continuous Laplace noise on a vector of bounded L1 sensitivity.
+
+    Attributes:
+        scale: above 0, in the units of the sensitivity.
+        sensitivity: Δ, how far one unit moves the vector at most, in L1 norm.
+        neighbours: the relation that the sensitivity is meant under.
+    """
 
     kind = "laplace"
 
@@ -220,7 +278,13 @@ class Laplace(_OfScale):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteLaplace(_OfScale):
-    """`noise.DiscreteLaplace` on integers of L1 sensitivity `sensitivity` (lattice units)."""
+    """`noise.DiscreteLaplace` on integers of bounded L1 sensitivity.
+
+    Attributes:
+        scale: in lattice units, from 0.5 to 2^40.
+        sensitivity: Δ, how far one unit moves them at most, in whole lattice units.
+        neighbours: the relation that the sensitivity is meant under.
+    """
 
     kind = "discrete_laplace"
 
@@ -242,7 +306,14 @@ class DiscreteLaplace(_OfScale):
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedLaplace(Mechanism):
-    """`noise.TruncatedLaplace` on integers of L1 sensitivity `sensitivity` (lattice units)."""
+    """`noise.TruncatedLaplace` on integers of bounded L1 sensitivity.
+
+    Attributes:
+        sensitivity: Δ, how far one unit moves them at most, in whole lattice units.
+        epsilon: that it gives, above 0 and at most 500.
+        delta: that it was asked for, above 0 and below one half.
+        neighbours: the relation that the sensitivity is meant under.
+    """
 
     kind = "truncated_laplace"
 
@@ -273,7 +344,11 @@ class TruncatedLaplace(Mechanism):
         return _lattice_delta(epsilons, self.epsilon, self.sensitivity, self.law.bound)
 
     def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
+        """Return the same mechanism with more or less noise.
+
+        Args:
+            factor: that the noise is multiplied by.
+        """
         return replace(self, epsilon=self.epsilon / factor)
 
     @property

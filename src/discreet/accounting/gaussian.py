@@ -40,6 +40,10 @@ def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) ->
 
     Raises:
         InvalidInput: if a number is not finite, or out of range.
+
+    Example:
+        >>> round(gaussian_sigma(epsilon=1.0, delta=1e-6), 4)
+        4.2247
     """
     epsilon = _validate.real("epsilon", epsilon, above=0, at_most=LARGEST_EPSILON)
     delta = _validate.real("delta", delta, at_least=LEAST_DELTA, below=1)

@@ -66,6 +66,18 @@ class Ledger:
             delta: likewise.
             neighbours: "add_remove", or "replace": the relation that all its releases must have.
             unit: "row", or "record" for releases with `groups`.
+
+        Raises:
+            InvalidInput: if there is a data set of this name, or a number is out of range.
+            LedgerError: if the file cannot be written, or is no ledger.
+
+        Example:
+            >>> ledger = Ledger("budget.db")
+            >>> ledger.create("clinic", epsilon=2.0, delta=1e-6)
+            >>> spend = {"epsilon": 1.0, "delta": 1e-6, "ledger": ledger, "dataset": "clinic"}
+            >>> memory = discreet.build([[0.6, 0.8]], [[1.0]], scale=2.0, **spend)
+            >>> round(ledger.statement("clinic").spent.epsilon, 3)
+            1.0
         """
         _validate.text("name", name)
         limit = _limit(epsilon, delta, Neighbours.parse(neighbours))
@@ -86,6 +98,16 @@ class Ledger:
         """Give an analyst a limit of his own, for ever: all that he releases must fit it, too.
 
         What he has released before counts.
+
+        Args:
+            dataset: its name.
+            analyst: who; he must have no limit yet.
+            epsilon: of all his releases together.
+            delta: likewise.
+
+        Raises:
+            InvalidInput: if he has a limit, there is no such data set, or a number is out of range.
+            LedgerError: if the file cannot be written.
         """
         _validate.text("analyst", analyst)
         with self._store.writing() as connection:
@@ -99,7 +121,18 @@ class Ledger:
             )
 
     def account(self, dataset: str, analyst: str | None = None) -> "Account":
-        """Return what builds count on: a data set, and who asks."""
+        """Return what builds count on: a data set, and who asks. Opens nothing.
+
+        Args:
+            dataset: its name.
+            analyst: who asks, if that is to be known.
+
+        Returns:
+            An account, for the option `account` of every build.
+
+        Raises:
+            InvalidInput: if a name is no printable text.
+        """
         _validate.text("dataset", dataset)
         return Account(
             self, dataset, None if analyst is None else _validate.text("analyst", analyst)
@@ -122,6 +155,12 @@ class Ledger:
             unit: whom they protect.
             delta: at which it is asked for.
             analyst: who asks.
+
+        Raises:
+            BudgetExceeded: if it would not fit, with what would.
+            InvalidInput: if it protects other neighbours or another unit, or there is no such data
+                set.
+            LedgerError: if the file cannot be read.
         """
         pairs = check_mechanisms(mechanisms)
         delta = _delta(delta)
@@ -138,6 +177,18 @@ class Ledger:
 
         Check and count are one step: no two requests ever fit the same rest. `Account.reserve`
         returns what is to be done next.
+
+        Args:
+            dataset: its name.
+            receipt: of the release.
+            delta: at which it is asked for.
+            analyst: who asks.
+
+        Raises:
+            BudgetExceeded: if it does not fit, with what would; then nothing is counted.
+            InvalidInput: if it protects other neighbours or another unit, is in the ledger already,
+                or there is no such data set.
+            LedgerError: if the file cannot be written.
         """
         _validate.instance("receipt", receipt, Receipt)
         delta = _delta(delta)
@@ -152,7 +203,16 @@ class Ledger:
         refuse(broken, bounds, receipt.mechanisms, delta=delta)
 
     def draw(self, id: str) -> None:  # noqa: A002 (what it is called everywhere)
-        """Note that the noise of a reservation is about to be drawn; from then on it is spent."""
+        """Note that the noise of a reservation is about to be drawn; from then on it is spent.
+
+        Args:
+            id: of its receipt.
+
+        Raises:
+            BudgetExceeded: if it is not reserved any more: its noise may not be drawn.
+            InvalidInput: if there is none of this id.
+            LedgerError: if the file cannot be written.
+        """
         with self._store.writing() as connection:
             state = store.state_of(connection, id)
             if state is not State.RESERVED:
@@ -170,7 +230,15 @@ class Ledger:
         Then it keeps counting, and a warning says so: whoever looks at a release, and then chooses
         what becomes of another, would gain more than the limit allows. `docs/privacy.md`, "Ledger".
 
-        Returns whether it keeps counting.
+        Args:
+            id: of its receipt.
+
+        Returns:
+            Whether it keeps counting.
+
+        Raises:
+            InvalidInput: if it was drawn or voided before, or there is none of this id.
+            LedgerError: if the file cannot be written.
         """
         with self._store.writing() as connection:
             state = store.state_of(connection, id)
@@ -209,6 +277,12 @@ class Ledger:
             release: that was made.
             delta: at which it was asked for; by default that of its guarantee.
             analyst: who made it.
+
+        Raises:
+            BudgetExceeded: if a limit is exceeded now; it is counted all the same.
+            InvalidInput: if it protects other neighbours or another unit, is in the ledger already,
+                or there is no such data set.
+            LedgerError: if the file cannot be written.
         """
         receipt = _receipt_of(release)
         if delta is None:
@@ -234,6 +308,10 @@ class Ledger:
         Args:
             release: or its receipt.
             where: for instance the name of a file.
+
+        Raises:
+            InvalidInput: if it is not spent.
+            LedgerError: if the file cannot be written.
         """
         receipt, place = _receipt_of(release), _validate.text("where", os.fspath(where))
         with self._store.writing() as connection:
@@ -248,7 +326,19 @@ class Ledger:
             return [name for (name,) in connection.execute("SELECT name FROM datasets ORDER BY 1")]
 
     def statement(self, dataset: str, *, analyst: str | None = None) -> Statement:
-        """Return limit, spends and what is left, of a data set or of an analyst with a limit."""
+        """Return limit, spends and what is left, of a data set or of an analyst with a limit.
+
+        Args:
+            dataset: its name.
+            analyst: one with a limit of his own; None for the whole data set.
+
+        Returns:
+            The statement, as of now.
+
+        Raises:
+            InvalidInput: if there is no such data set, or the analyst has no limit.
+            LedgerError: if the file cannot be read.
+        """
         with self._store.reading() as connection:
             found = store.dataset_named(connection, dataset)
             limits = store.analyst_limits(connection, found)
@@ -266,7 +356,13 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Account:
-    """A data set of a ledger, and who asks. `Ledger.account` makes one."""
+    """A data set of a ledger, and who asks. `Ledger.account` makes one.
+
+    Attributes:
+        ledger: where it is counted.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+    """
 
     ledger: Ledger
     dataset: str
@@ -283,6 +379,9 @@ class Account:
             mechanisms: of the release that is planned.
             unit: whom they protect.
             delta: at which it is asked for.
+
+        Raises:
+            BudgetExceeded: if it would not fit, with what would.
         """
         self.ledger.check(self.dataset, mechanisms, unit=unit, delta=delta, analyst=self.analyst)
 
@@ -291,6 +390,16 @@ class Account:
 
         From now on it counts, whatever happens, unless it is voided before its noise, or that of
         another release of the data set, is drawn.
+
+        Args:
+            receipt: of the release.
+            delta: at which it is asked for.
+
+        Returns:
+            The reservation, to be drawn or voided.
+
+        Raises:
+            BudgetExceeded: if it does not fit, with what would; then nothing is counted.
         """
         self.ledger.reserve(self.dataset, receipt, delta=delta, analyst=self.analyst)
         return Reservation(self.ledger, receipt.id)
@@ -298,20 +407,33 @@ class Account:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A release that counts, and whose noise may be drawn after `draw`, and only then."""
+    """A release that counts, and whose noise may be drawn after `draw`, and only then.
+
+    Attributes:
+        ledger: where it counts.
+        id: of its receipt.
+    """
 
     ledger: Ledger
     id: str
 
     def draw(self) -> None:
-        """Note on the disk that the noise is about to be drawn; fails if this was voided."""
+        """Note on the disk that the noise is about to be drawn.
+
+        Raises:
+            BudgetExceeded: if this was voided: the noise may not be drawn.
+        """
         self.ledger.draw(self.id)
 
     def void(self) -> bool:
-        """Take it back; fails once `draw` was called.
+        """Take it back.
 
-        Returns whether it keeps counting all the same, because another release was drawn
-        meanwhile; a warning says so, too (`Ledger.void`).
+        Returns:
+            Whether it keeps counting all the same, because another release was drawn meanwhile; a
+            warning says so, too (`Ledger.void`).
+
+        Raises:
+            InvalidInput: once `draw` was called.
         """
         return self.ledger.void(self.id)
 

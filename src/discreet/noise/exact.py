@@ -169,7 +169,14 @@ class IntegerLaw(abc.ABC):
 
     @abc.abstractmethod
     def pmf(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of each of the given integers."""
+        """Return the probability of each of the given integers.
+
+        Args:
+            values: integers, any shape.
+
+        Returns:
+            Probabilities, of the same shape.
+        """
 
     @property
     @abc.abstractmethod
@@ -178,7 +185,14 @@ class IntegerLaw(abc.ABC):
 
     @abc.abstractmethod
     def log_moment(self, tilt: float) -> float:
-        """Return ln E[e^(tilt·Z)], or an upper bound on it: for Chernoff bounds on sums."""
+        """Return ln E[e^(tilt·Z)], or an upper bound on it: for Chernoff bounds on sums.
+
+        Args:
+            tilt: of any sign; the answer is infinite from `largest_tilt` on.
+
+        Returns:
+            A number of at least zero.
+        """
 
     @property
     def total_variation(self) -> float:

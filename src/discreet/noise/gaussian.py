@@ -139,11 +139,19 @@ class RoundedGaussian(IntegerLaw):
         return math.inf
 
     def log_moment(self, tilt: float) -> float:
-        """Return (tσ)²/2 + |t|/2: rounding moves a normal number by at most one half."""
+        """Return (tσ)²/2 + |t|/2: rounding moves a normal number by at most one half.
+
+        Args:
+            tilt: t, of any sign.
+        """
         return 0.5 * (tilt * self.sigma) ** 2 + 0.5 * abs(tilt)
 
     def pmf(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Return Φ((|z| + ½)/σ) - Φ((|z| - ½)/σ) for each of the given integers."""
+        """Return Φ((|z| + ½)/σ) - Φ((|z| - ½)/σ) for each of the given integers.
+
+        Args:
+            values: z, any shape.
+        """
         z = np.abs(np.asarray(values, dtype=np.float64)) / self.sigma
         half = 0.5 / self.sigma
         if self.sigma > 1e3:

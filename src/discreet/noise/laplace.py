@@ -134,7 +134,11 @@ class _LaplaceLaw(IntegerLaw):
         return magnitude * sign * nonzero
 
     def pmf(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of each of the given integers."""
+        """Return the probability of each of the given integers.
+
+        Args:
+            values: integers, any shape.
+        """
         distance = np.abs(np.asarray(values, dtype=np.float64))
         rate = float(self._rate)
         if self._bound is None:
@@ -155,6 +159,9 @@ class _LaplaceLaw(IntegerLaw):
         """Return ln[(1 - q)²/((1 - q·e^t)(1 - q·e^-t))], infinite from the rate on.
 
         Exact on the whole line; an upper bound with cut-off tails, which lower E[cosh(tZ)].
+
+        Args:
+            tilt: t, of any sign.
         """
         rate = self.largest_tilt
         if abs(tilt) >= rate:

@@ -219,6 +219,9 @@ def as_html(release: Release, *, name: str, pictures: bool) -> str:
         release: what is in the file.
         name: of the file.
         pictures: whether to draw; needs matplotlib.
+
+    Returns:
+        HTML, whole, that loads nothing from elsewhere.
     """
     promise = Promise.of(whole_guarantee(release), release.receipt)
     template = resources.files("discreet.pages").joinpath("release.html").read_text("utf-8")

@@ -47,7 +47,13 @@ _LEVELS = ("--", ":")
 
 @dataclass(frozen=True)
 class Panel:
-    """One of several axes: named predictions, what was measured, and what was the same for all."""
+    """One of several axes.
+
+    Attributes:
+        predicted: named curves.
+        measured: with standard errors.
+        fixed: what was the same for all, in words.
+    """
 
     predicted: Mapping[str, Curve]
     measured: Curve
@@ -145,7 +151,15 @@ def noise_by_level(
 
 
 def error_against_epsilon_and_rows(by_epsilon: Panel, by_rows: Panel) -> Figure:
-    """Return the error of answers, predicted as lines and measured as points, over ε and over n."""
+    """Return the error of answers, predicted as lines and measured as points, over ε and over n.
+
+    Args:
+        by_epsilon: what is drawn over ε.
+        by_rows: what is drawn over the number of rows.
+
+    Returns:
+        The figure.
+    """
     figure = blank(height=6.8, title="Error of answers, predicted and measured")
     panels = figure.subplots(2, 1, sharey=True)
     for axes, panel, name in zip(panels, (by_epsilon, by_rows), ("ε", "rows n"), strict=True):
@@ -162,7 +176,15 @@ def error_against_epsilon_and_rows(by_epsilon: Panel, by_rows: Panel) -> Figure:
 
 
 def errors_of_mechanisms(curves: Mapping[str, Curve], *, title: str) -> Figure:
-    """Return errors of several mechanisms against ε, both by ratios, each with its name."""
+    """Return errors of several mechanisms against ε, both by ratios, each with its name.
+
+    Args:
+        curves: by name, all over the same ε.
+        title: of the figure.
+
+    Returns:
+        The figure.
+    """
     figure, axes = figure_of(height=4.4, title=title)
     looks = (FIRST, SECOND, THIRD, Look("-.", "", INK))
     for (name, curve), look in zip(curves.items(), looks, strict=False):
