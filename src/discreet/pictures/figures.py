@@ -104,8 +104,7 @@ def exact_against_private(
     shown = np.concatenate([truth[chosen], mine[chosen]])
     room = 0.08 * float(np.ptp(shown)) or 1.0
     axes.set_ylim(float(shown.min()) - room, float(shown.max()) + room)
-    axes.set_xlabel("exact attention")
-    axes.set_ylabel("private memory")
+    axes.set(xlabel="exact attention", ylabel="private memory")
     legend(axes, "lower right")
     figure.supxlabel(banner, fontsize=10, weight="bold", color=ORANGE, multialignment="center")
     return figure
