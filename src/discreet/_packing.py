@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors
 
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.errors import CorruptRelease, DiscreetError, NotPrivateWarning
 from discreet.privacy import NOT_PRIVATE
 

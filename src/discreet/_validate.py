@@ -1,16 +1,21 @@
-"""Checks of public parameters; every message names the argument and, if it is plain, the value.
+"""What callers are told: checks of public parameters, warnings at their own line, notes on errors.
 
-Lists, arrays and long texts are never quoted: whoever passes one by mistake may have passed rows.
+Every message names the argument and, if it is plain, the value. Lists, arrays and long texts are
+never quoted: whoever passes one by mistake may have passed rows.
 """
 
 import math
 import numbers
+import sys
+import warnings
 from enum import StrEnum
 from typing import NoReturn, TypeVar
 
 from discreet.errors import InvalidInput
 
 Choice = TypeVar("Choice", bound=StrEnum)
+
+_PACKAGE = __name__.partition(".")[0]
 
 # A text longer than this is not the name of anything.
 _LONGEST = 80
@@ -138,3 +143,25 @@ def whole(name: str, value: object, *, at_least: int, at_most: int | None = None
         return number
     limit = "" if at_most is None else f" and <= {at_most}"
     reject_argument(name, value, f"a whole number >= {at_least}{limit}")
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn, as if from the first caller that is not part of this package."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 (inspect.stack reads source files)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(message, category, stacklevel=level + 1)
+
+
+class Note(str):
+    """A sentence that the library adds to an exception on its way out: public numbers only.
+
+    Others add notes, too, and those may quote anything: only these are ever shown.
+    """
+
+    __slots__ = ()
+
+
+def notes(error: BaseException) -> list[Note]:
+    """Return the library's own notes on an exception."""
+    return [each for each in getattr(error, "__notes__", ()) if isinstance(each, Note)]

@@ -1,10 +1,11 @@
 """What is promised: small frozen values that print as sentences.
 
 `Privacy` is a number pair with its neighbouring relation; `Guarantee` adds whom it protects and
-what it covers.
+what it covers; a `Card` is all that a release says about itself.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import StrEnum
@@ -14,6 +15,9 @@ from discreet.errors import InvalidInput
 
 # How everything that was made with a test source of noise begins to speak of itself.
 NOT_PRIVATE = "NOT PRIVATE"
+
+# The title of the line of a card that names what was taken from the rows.
+TAKEN = "taken from the data"
 
 # How the scope of most releases says, in files, that queries cost nothing.
 _ANSWERS = ", with all answers to any queries,"
@@ -37,7 +41,17 @@ class Neighbours(StrEnum):
 
     @classmethod
     def parse(cls, value: object) -> "Neighbours":
-        """Return the relation that `value` names, or raise `InvalidInput`."""
+        """Return the relation that a value is or names.
+
+        Args:
+            value: one of the two, or its name.
+
+        Returns:
+            The relation.
+
+        Raises:
+            InvalidInput: if it names none.
+        """
         return _validate.choice("neighbours", value, cls)
 
 
@@ -47,6 +61,11 @@ class Privacy:
 
     For all neighbouring data sets D, D' and every set of outputs S:
     Pr[M(D) ∈ S] ≤ e^ε · Pr[M(D') ∈ S] + δ.
+
+    Attributes:
+        epsilon: ε, at least 0.
+        delta: δ, from 0 to 1.
+        neighbours: the relation, or its name.
     """
 
     epsilon: float
@@ -61,7 +80,17 @@ class Privacy:
         object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
 
     def covers(self, spent: "Privacy") -> bool:
-        """Whether a mechanism that spends `spent` also satisfies this."""
+        """Return whether a mechanism that spends so much also satisfies this.
+
+        Args:
+            spent: under the same relation.
+
+        Returns:
+            Whether neither its ε nor its δ is larger.
+
+        Raises:
+            InvalidInput: if it is under another relation.
+        """
         _validate.instance("spent", spent, Privacy)
         if self.neighbours is not spent.neighbours:
             raise InvalidInput(
@@ -85,6 +114,9 @@ class Guarantee(Privacy):
     """A `Privacy` with whom it protects (`unit`) and what it covers (`scope`).
 
     Attributes:
+        epsilon: ε, at least 0.
+        delta: δ, from 0 to 1.
+        neighbours: the relation, or its name.
         unit: what one record is, for instance "row" or "customer".
         scope: what may be given away under the promise, for instance "the whole release".
     """
@@ -110,6 +142,41 @@ class Guarantee(Privacy):
             f"{_growth(self.epsilon)}, apart from δ = {rounded_up(self.delta)}. This covers "
             f"{_with_answers(scope)}."
         )
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a release says about itself, for people and for programs. Public numbers only.
+
+    What is on it follows from settings and from the noisy sums: neither costs privacy. (The number
+    of rows is on it only where it is public.) What was taken from the rows all the same is named on
+    it (`TAKEN`).
+
+    Attributes:
+        facts: (name, value) pairs in order, for programs.
+        sentences: (title, text) pairs in order, for people.
+    """
+
+    facts: tuple[tuple[str, object], ...]
+    sentences: tuple[tuple[str, str], ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the facts under their names, ready for JSON."""
+        return dict(self.facts)
+
+    def __str__(self) -> str:
+        return titled(self.sentences)
+
+
+def taken(leaks: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the line of a card that names what was taken from the rows, if anything was."""
+    return [(TAKEN, f"{', '.join(leaks)}: not covered by the guarantee")] if leaks else []
+
+
+def titled(sentences: Sequence[tuple[str, str]]) -> str:
+    """Return titles and texts, one a line, with all texts below each other."""
+    width = max(len(title) for title, _ in sentences) + 2
+    return "\n".join(f"{title:<{width}}{text}" for title, text in sentences)
 
 
 def _without_mark(scope: str) -> tuple[str, str]:

@@ -19,7 +19,11 @@ __all__ = ["Seeded", "Silent"]
 
 
 class Seeded(Entropy):
-    """The same bits for the same seed, on every machine. NOT PRIVATE."""
+    """The same bits for the same seed, on every machine. NOT PRIVATE.
+
+    Args:
+        seed: a whole number of at least 0.
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed = _validate.whole("seed", seed, at_least=0)
@@ -32,7 +36,14 @@ class Seeded(Entropy):
         return f"Seeded({self.seed})"
 
     def words(self, count: int) -> Words:
-        """Return the next `count` words of this seed's stream."""
+        """Return the next words of this seed's stream.
+
+        Args:
+            count: how many words.
+
+        Returns:
+            Words, shape (count,).
+        """
         with self._lock:
             return self._stream.words(count)
 
@@ -44,9 +55,24 @@ class Silent(Entropy):
         return "Silent()"
 
     def words(self, count: int) -> Words:  # noqa: ARG002
-        """Refuse: there are no bits behind zero noise."""
+        """Refuse: there are no bits behind zero noise.
+
+        Args:
+            count: how many words were wanted.
+
+        Raises:
+            DiscreetError: always.
+        """
         raise DiscreetError("Silent() has no random words; it replaces the draws of a law.")
 
     def realise(self, sampler: Callable[[int, Entropy], Integers], count: int) -> Integers:  # noqa: ARG002
-        """Return `count` zeros, whatever the law."""
+        """Return zeros, whatever the law.
+
+        Args:
+            sampler: not asked.
+            count: how many draws.
+
+        Returns:
+            Zeros, shape (count,).
+        """
         return np.zeros(count, dtype=np.int64)

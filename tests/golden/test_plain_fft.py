@@ -5,7 +5,7 @@ import math
 from dp_accounting.pld import privacy_loss_distribution as peer
 
 from discreet.accounting import Gaussian, gaussian_epsilon
-from discreet.accounting.loss import composed_epsilon
+from discreet.accounting.compose import composed_epsilon
 
 COUNT, DELTA = 100_000, 1e-12
 

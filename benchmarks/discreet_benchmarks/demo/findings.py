@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from discreet._card import Card
 from discreet._typing import Floats
 from discreet.errors import MostlyNoiseWarning
+from discreet.privacy import Card
 from discreet.readers.attention.comparison import Comparison, compare
 from discreet.readers.attention.memory import Memory
 from discreet_benchmarks.demo import attack, digits

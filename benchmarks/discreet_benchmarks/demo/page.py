@@ -6,8 +6,7 @@ from string import Template
 
 from discreet._typing import Floats
 from discreet._version import __version__
-from discreet.pages import explained
-from discreet.pages.sheet import card_facts, numbers, picture, sheet
+from discreet.pages.sheet import card_facts, card_lines, numbers, picture, sheet
 from discreet_benchmarks.demo import attack
 from discreet_benchmarks.demo.attack import Attacked
 from discreet_benchmarks.demo.digits import Mean
@@ -26,7 +25,7 @@ def as_html(found: Findings, *, pictures: bool) -> str:
         "strip": _strip(found.asked),
         "attack_table": _attacks(found),
         "accuracy_table": _accuracies(found),
-        "card": explained.lines(found.card),
+        "card": card_lines(found.card),
         "facts": card_facts(found.card),
         **_pictures(found, drawn=pictures),
     }

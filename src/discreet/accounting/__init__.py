@@ -4,8 +4,7 @@ What mechanisms cost, alone and together, how much noise a budget needs, and rec
 mechanisms a release is made of.
 """
 
-from discreet.accounting.calibrate import calibrate
-from discreet.accounting.compose import advanced, basic, tight, with_sampler_error
+from discreet.accounting.compose import advanced, basic, calibrate, tight, with_sampler_error
 from discreet.accounting.events import (
     DiscreteLaplace,
     Gaussian,

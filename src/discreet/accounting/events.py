@@ -26,7 +26,7 @@ from discreet.accounting.gaussian import (
     root,
 )
 from discreet.errors import InvalidInput
-from discreet.noise.law import SMALLEST_SCALE
+from discreet.noise.exact import SMALLEST_SCALE
 from discreet.privacy import Neighbours
 
 # δ(ε) of a Gaussian this many standard deviations out is below 1e-43, far below any δ in use.
@@ -51,7 +51,11 @@ class Mechanism(abc.ABC):
     neighbours: Neighbours
 
     def to_dict(self) -> dict[str, object]:
-        """Return kind and fields as plain JSON types; `from_dict` makes the mechanism again."""
+        """Return kind and fields as plain JSON types; `from_dict` makes the mechanism again.
+
+        Raises:
+            InvalidInput: if this is a subclass of somebody else's.
+        """
         check_kind("mechanism", self)
         own = {name: getattr(self, name) for name in _field_names(type(self))}
         return {"kind": self.kind, **own, "neighbours": str(self.neighbours)}
@@ -60,7 +64,14 @@ class Mechanism(abc.ABC):
     def from_dict(data: object) -> "Mechanism":
         """Return the mechanism that `to_dict` described, equal to it in every digit.
 
-        Raises `InvalidInput` if the kind is unknown or a field is missing, too many or wrong.
+        Args:
+            data: what `to_dict` returned, possibly by way of JSON.
+
+        Returns:
+            A mechanism of the kind that it names.
+
+        Raises:
+            InvalidInput: if the kind is unknown, or a field is missing, too many or wrong.
         """
         _validate.instance("mechanism", data, Mapping)
         given: dict[str, Any] = dict(data)  # type: ignore[call-overload]  # checked just now
@@ -91,6 +102,12 @@ class Mechanism(abc.ABC):
         """Return the exact δ(ε) for each ε, of any sign.
 
         Swapping the data sets gives the same pair of laws, hence δ(-ε) = 1 - e^-ε + e^-ε·δ(ε).
+
+        Args:
+            epsilons: any shape.
+
+        Returns:
+            δ(ε), of the same shape.
         """
         size = np.abs(epsilons)
         above = self._delta(size)
@@ -98,7 +115,17 @@ class Mechanism(abc.ABC):
 
     @abc.abstractmethod
     def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with its noise scale multiplied by `factor`."""
+        """Return the same mechanism with its noise scale multiplied by a factor.
+
+        Args:
+            factor: at least `least_factor`.
+
+        Returns:
+            A mechanism of the same kind.
+
+        Raises:
+            InvalidInput: if the law takes no such scale.
+        """
 
     @property
     def infinite_loss(self) -> float:
@@ -116,7 +143,14 @@ class Mechanism(abc.ABC):
         return self.spread / LARGEST_EPSILON
 
     def epsilon_at(self, delta: float) -> float:
-        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta; infinite if there is none."""
+        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta; infinite if there is none.
+
+        Args:
+            delta: above 0 and below 1.
+
+        Returns:
+            ε.
+        """
 
         def excess(fraction: float) -> float:
             at = np.array([fraction * self.largest_loss])
@@ -138,7 +172,13 @@ class Mechanism(abc.ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Mechanism):
-    """N(0, σ²) (rounded or not) added to a vector of L2 sensitivity `sensitivity`."""
+    """N(0, σ²) (rounded or not) added to a vector of bounded L2 sensitivity.
+
+    Attributes:
+        sigma: σ, above 0, in the units of the sensitivity.
+        sensitivity: Δ, how far one unit moves the vector at most, in L2 norm.
+        neighbours: the relation that the sensitivity is meant under.
+    """
 
     kind = "gaussian"
 
@@ -163,7 +203,11 @@ class Gaussian(Mechanism):
         return self.spread / LARGEST_MU
 
     def epsilon_at(self, delta: float) -> float:
-        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta, at any delta."""
+        """Return the smallest ε ≥ 0 with δ(ε) ≤ delta, at any delta.
+
+        Args:
+            delta: above 0 and below 1.
+        """
         return gaussian_epsilon(sigma=self.sigma, delta=delta, sensitivity=self.sensitivity)
 
     @property
@@ -175,66 +219,84 @@ class Gaussian(Mechanism):
         return hockey_sticks(self.spread, epsilons)
 
     def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
+        """Return the same mechanism with more or less noise.
+
+        Args:
+            factor: that the noise is multiplied by.
+        """
         return replace(self, sigma=self.sigma * factor)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace(Mechanism):
-    """Continuous Laplace noise of the given scale, on a vector of L1 sensitivity `sensitivity`."""
-
-    kind = "laplace"
+class _OfScale(Mechanism):
+    """Laplace noise of a scale, without a bound: no loss exceeds Δ/scale."""
 
     scale: float
     sensitivity: float
     neighbours: Neighbours
 
     def __post_init__(self) -> None:
-        _set(self, "scale", _validate.real("scale", self.scale, above=0))
-        _set(self, "sensitivity", _validate.real("sensitivity", self.sensitivity, above=0))
         _set(self, "neighbours", Neighbours.parse(self.neighbours))
-        _check_ratio(self.spread)
+        _validate.real(
+            "sensitivity/scale", self.spread, at_least=_LEAST_SPREAD, at_most=LARGEST_EPSILON
+        )
 
     @property
     def spread(self) -> float:
         """ε = Δ/scale, the largest loss."""
         return self.sensitivity / self.scale
 
-    def _delta(self, epsilons: Floats) -> Floats:
-        return np.maximum(-np.expm1((epsilons - self.spread) / 2), 0.0)
-
     def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
+        """Return the same mechanism with more or less noise.
+
+        Args:
+            factor: that the noise is multiplied by.
+        """
         return replace(self, scale=self.scale * factor)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteLaplace(Mechanism):
-    """`noise.DiscreteLaplace` on integers of L1 sensitivity `sensitivity` (lattice units)."""
+class Laplace(_OfScale):
+    """Continuous Laplace noise on a vector of bounded L1 sensitivity.
+
+    Attributes:
+        scale: above 0, in the units of the sensitivity.
+        sensitivity: Δ, how far one unit moves the vector at most, in L1 norm.
+        neighbours: the relation that the sensitivity is meant under.
+    """
+
+    kind = "laplace"
+
+    def __post_init__(self) -> None:
+        _set(self, "scale", _validate.real("scale", self.scale, above=0))
+        _set(self, "sensitivity", _validate.real("sensitivity", self.sensitivity, above=0))
+        super().__post_init__()
+
+    def _delta(self, epsilons: Floats) -> Floats:
+        return np.maximum(-np.expm1((epsilons - self.spread) / 2), 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace(_OfScale):
+    """`noise.DiscreteLaplace` on integers of bounded L1 sensitivity.
+
+    Attributes:
+        scale: in lattice units, from 0.5 to 2^40.
+        sensitivity: Δ, how far one unit moves them at most, in whole lattice units.
+        neighbours: the relation that the sensitivity is meant under.
+    """
 
     kind = "discrete_laplace"
 
-    scale: float
     sensitivity: int
-    neighbours: Neighbours
 
     def __post_init__(self) -> None:
         _set(self, "scale", laws.DiscreteLaplace(scale=self.scale).scale)
         _set(self, "sensitivity", _validate.whole("sensitivity", self.sensitivity, at_least=1))
-        _set(self, "neighbours", Neighbours.parse(self.neighbours))
-        _check_ratio(self.spread)
-
-    @property
-    def spread(self) -> float:
-        """ε = Δ/scale, the largest loss."""
-        return self.sensitivity / self.scale
+        super().__post_init__()
 
     def _delta(self, epsilons: Floats) -> Floats:
         return _lattice_delta(epsilons, self.spread, self.sensitivity, bound=None)
-
-    def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
-        return replace(self, scale=self.scale * factor)
 
     @property
     def least_factor(self) -> float:
@@ -244,7 +306,14 @@ class DiscreteLaplace(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedLaplace(Mechanism):
-    """`noise.TruncatedLaplace` on integers of L1 sensitivity `sensitivity` (lattice units)."""
+    """`noise.TruncatedLaplace` on integers of bounded L1 sensitivity.
+
+    Attributes:
+        sensitivity: Δ, how far one unit moves them at most, in whole lattice units.
+        epsilon: that it gives, above 0 and at most 500.
+        delta: that it was asked for, above 0 and below one half.
+        neighbours: the relation that the sensitivity is meant under.
+    """
 
     kind = "truncated_laplace"
 
@@ -275,7 +344,11 @@ class TruncatedLaplace(Mechanism):
         return _lattice_delta(epsilons, self.epsilon, self.sensitivity, self.law.bound)
 
     def with_noise_times(self, factor: float) -> Self:
-        """Return the same mechanism with `factor` times the noise."""
+        """Return the same mechanism with more or less noise.
+
+        Args:
+            factor: that the noise is multiplied by.
+        """
         return replace(self, epsilon=self.epsilon / factor)
 
     @property
@@ -337,10 +410,6 @@ def _lattice_delta(epsilons: Floats, spread: float, sensitivity: int, bound: int
     # here would be counted as one more infinite loss for each mechanism.
     least = edge * math.expm1(spread) / total
     return np.where(epsilons >= spread, least, np.maximum(weight / total, least))
-
-
-def _check_ratio(spread: float) -> None:
-    _validate.real("sensitivity/scale", spread, at_least=_LEAST_SPREAD, at_most=LARGEST_EPSILON)
 
 
 def _set(mechanism: Mechanism, name: str, value: object) -> None:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy import fft, optimize, signal, special
 
 from discreet._typing import Floats
-from discreet.accounting.concentrated import concentrated_epsilon
 from discreet.accounting.events import Mechanism
 
 # How many grid steps make one typical loss. A mixture needs more, because its losses fall between
@@ -72,17 +71,7 @@ def grid_points(lowest: int, count: int, step: float) -> Floats:
     return np.asarray((lowest + np.arange(count)) * step, dtype=np.float64)
 
 
-def composed_epsilon(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -> float:
-    """Return an upper bound on the smallest ε at which all the mechanisms together have δ.
-
-    Infinite if their infinite losses alone (the truncated tails) exceed δ. Where the grid would be
-    too large, or its rounding errors exceed δ, only the closed form answers. Elsewhere it is nearly
-    always the larger of the two; where it is not, it keeps one more mechanism from being cheaper.
-    """
-    return min(_epsilon_on_grid(mechanisms, delta), concentrated_epsilon(mechanisms, delta))
-
-
-def _epsilon_on_grid(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -> float:
+def epsilon_on_grid(mechanisms: Sequence[tuple[Mechanism, int]], delta: float) -> float:
     """Return ε by the convolution, infinite if it would be too large or not precise enough."""
     step = _grid_step(mechanisms)
     charged = _SUMS_ERROR + _MASS_ERROR * sum(count for _, count in mechanisms)

@@ -74,6 +74,20 @@ class Receipt:
         """Return a new receipt for noise that is about to be drawn from `entropy`.
 
         Its name is from the operating system whatever the source is: two releases never share one.
+
+        Args:
+            mechanisms: (mechanism, how many times), all that one unit touches.
+            neighbours: the relation that all their sensitivities are meant under.
+            unit: whom they protect.
+            scope: what they cover.
+            entropy: where the noise will come from.
+            leaks: names of what was taken from the private rows without noise.
+
+        Returns:
+            The receipt.
+
+        Raises:
+            InvalidInput: if these are no mechanisms under that relation, or a text is blank.
         """
         _validate.instance("entropy", entropy, Entropy)
         return cls(
@@ -98,11 +112,28 @@ class Receipt:
         return f", taken from the data: {', '.join(self.leaks)}" if self.leaks else ""
 
     def covering(self, scope: str) -> str:
-        """Return a scope in words: with the mark, and without what was taken from the rows."""
+        """Return a scope in words: with the mark, and without what was taken from the rows.
+
+        Args:
+            scope: what is covered if there are no leaks.
+
+        Returns:
+            A text for a `Guarantee`.
+        """
         return f"{self.mark}{but_for(scope, self.leaks)}"
 
     def guarantee(self, *, delta: float) -> Guarantee:
-        """Return what is promised at this δ: the tight ε of all mechanisms together."""
+        """Return what is promised at this δ: the tight ε of all mechanisms together.
+
+        Args:
+            delta: above 0 and below 1.
+
+        Returns:
+            The guarantee of the whole release.
+
+        Raises:
+            InvalidInput: if δ is out of range, or too small for any ε.
+        """
         return Guarantee(
             _finite_epsilon(self.mechanisms, delta),
             delta,
@@ -130,7 +161,14 @@ class Receipt:
     def from_dict(cls, data: object) -> "Receipt":
         """Return the receipt that `to_dict` described.
 
-        Raises `InvalidInput` if a field is missing, too many or wrong, or a mechanism is unknown.
+        Args:
+            data: what `to_dict` returned, possibly by way of JSON.
+
+        Returns:
+            An equal receipt.
+
+        Raises:
+            InvalidInput: if a field is missing, too many or wrong, or a mechanism is unknown.
         """
         names = {field.name for field in fields(cls)}
         given = _fields("receipt", data, names - {"leaks"}, optional=frozenset({"leaks"}))
@@ -170,6 +208,21 @@ def combine(releases: Sequence[Receipt | Carrier], *, delta: float | None = None
         releases: memories, structures of the paper and receipts, under one neighbouring relation
             and one unit.
         delta: of the joint guarantee; by default the largest that a memory or structure has.
+
+    Returns:
+        The guarantee of everybody who has all of them.
+
+    Raises:
+        InvalidInput: if something is no release, they protect other neighbours or other units, or
+            there are receipts alone and no δ.
+
+    Example:
+        >>> spend = {"epsilon": 1.0, "delta": 1e-6, "scale": 2.0}
+        >>> keys = [[0.6, 0.8], [1.0, 0.0]]
+        >>> first = discreet.build(keys, [[1.0], [0.0]], **spend)
+        >>> second = discreet.build(keys, [[0.0], [1.0]], **spend)
+        >>> round(discreet.combine([first, second]).epsilon, 3)
+        1.455
     """
     receipts = _receipts(releases)
     found = _releases(receipts)

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet._files import Part, whole_file
 from discreet._typing import Array
-from discreet._warn import Note, warn
+from discreet._validate import Note, warn
 from discreet.accounting.receipt import Carrier
 from discreet.cli.shell import Kept
 from discreet.errors import DiscreetError, InvalidInput

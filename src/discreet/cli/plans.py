@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from discreet._card import titled
 from discreet.cli.inputs import public_rows
 from discreet.cli.shell import Page, aligned, print_json, print_page
 from discreet.errors import InvalidInput
+from discreet.privacy import titled
 from discreet.readers.attention.planning import Plan, plan
 from discreet.readers.attention.prediction import times
 

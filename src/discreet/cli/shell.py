@@ -28,9 +28,9 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
-from discreet._card import titled
-from discreet._warn import Note, notes
+from discreet._validate import Note, notes
 from discreet.errors import DiscreetError, InvalidInput
+from discreet.privacy import titled
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

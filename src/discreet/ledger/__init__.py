@@ -4,8 +4,7 @@
 `Ledger.account` returns), or its parts: `ledger=`, `dataset=` and `analyst=`.
 """
 
-from discreet.ledger.account import Account, Reservation
-from discreet.ledger.ledger import Ledger
+from discreet.ledger.ledger import Account, Ledger, Reservation
 from discreet.ledger.statement import Spend, State, Statement
 
 __all__ = ["Account", "Ledger", "Reservation", "Spend", "State", "Statement"]

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from scipy import special
 
 from discreet.accounting import Gaussian, Mechanism, tight
-from discreet.accounting.concentrated import concentrated_epsilon
+from discreet.accounting.compose import concentrated_epsilon
 from discreet.accounting.gaussian import LARGEST_MU, gaussian_sigma
-from discreet.errors import InvalidInput
-from discreet.privacy import Privacy
+from discreet.errors import BudgetExceeded, InvalidInput
+from discreet.privacy import Privacy, rounded_down, rounded_up
 
 Mechanisms = Sequence[tuple[Mechanism, int]]
 
@@ -35,6 +35,9 @@ _LEAST_RATIO = 1e-12
 
 # How finely, and how far, the noise of a request is scaled up to see what would fit.
 _PRECISION, _LARGEST_LOG_FACTOR = 1e-6, math.log(1e9)
+
+# A smaller ε is of no use to anybody.
+_LEAST_EPSILON = 1e-6
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,59 @@ class Filter:
         ratio = min(max(math.sqrt(self.square), _LEAST_RATIO), LARGEST_MU)
         merged = Gaussian(sigma=1 / ratio, sensitivity=1.0, neighbours=self.limit.neighbours)
         return [*self.exact, (merged, 1)]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One limit, with all that counts against it.
+
+    Attributes:
+        whose: for instance "data set 'clinic'".
+        filter: the limit itself.
+    """
+
+    whose: str
+    filter: Filter
+
+
+def broken_by(bounds: Sequence[Bound], mechanisms: Mechanisms) -> list[Bound]:
+    """Return the limits that one more release would not stay within."""
+    return [each for each in bounds if not each.filter.plus(mechanisms).fits]
+
+
+def refuse(
+    broken: Sequence[Bound], bounds: Sequence[Bound], mechanisms: Mechanisms, *, delta: float
+) -> None:
+    """Raise `BudgetExceeded` if a request breaks any limit, and say what would not.
+
+    Args:
+        broken: the limits that it breaks (`broken_by`).
+        bounds: all that it has to stay within.
+        mechanisms: what was asked for.
+        delta: at which it was.
+    """
+    if not broken:
+        return
+    whose, limit = broken[0].whose, broken[0].filter.limit
+    asked = tight(mechanisms, delta=delta) / ROUNDING
+    left = largest_epsilon(bounds, mechanisms, delta=delta)
+    fits = f"at most ε = {rounded_down(left)} still fits" if left else "nothing fits any more"
+    raise BudgetExceeded(
+        f"Expected a request that {whose} has the budget for: "
+        f"ε = {rounded_up(asked)} (δ = {delta:g}) was asked for, and of ε = {limit.epsilon:g} "
+        f"(δ = {limit.delta:g}) it has spent "
+        f"ε = {rounded_up(broken[0].filter.epsilon)}; {fits} (δ = {delta:g})."
+    )
+
+
+def largest_epsilon(bounds: Sequence[Bound], mechanisms: Mechanisms, *, delta: float) -> float:
+    """Return the ε at this δ of such mechanisms with as much noise as fits all limits; 0 for none.
+
+    Shown with `rounded_down`, it is a number that can be asked for.
+    """
+    found = largest_fitting([each.filter for each in bounds], mechanisms)
+    epsilon = 0.0 if found is None else tight(found, delta=delta)
+    return epsilon if epsilon >= _LEAST_EPSILON else 0.0
 
 
 def largest_fitting(filters: Sequence[Filter], mechanisms: Mechanisms) -> Mechanisms | None:

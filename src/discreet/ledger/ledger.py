@@ -2,20 +2,19 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from discreet import _validate
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.accounting import Mechanism, Receipt
 from discreet.accounting.compose import check_mechanisms
 from discreet.accounting.receipt import Carrier
-from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.ledger import records
-from discreet.ledger.account import Account
-from discreet.ledger.limits import broken_by, refuse
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput
+from discreet.ledger import store
+from discreet.ledger.filter import broken_by, refuse
 from discreet.ledger.statement import State, Statement
-from discreet.ledger.store import Store
 from discreet.privacy import Neighbours, Privacy
 
 UNITS = ("row", "record")
@@ -42,9 +41,13 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         object.__setattr__(self, "path", Path(os.path.abspath(path)))
 
+    def __reduce__(self) -> "tuple[type[Ledger], tuple[str]]":
+        # The path as a text: a pickled `Path` is not for every version of Python and every system.
+        return Ledger, (str(self.path),)
+
     @property
-    def _store(self) -> Store:
-        return Store(self.path)
+    def _store(self) -> store.Store:
+        return store.Store(self.path)
 
     def create(
         self,
@@ -63,6 +66,18 @@ class Ledger:
             delta: likewise.
             neighbours: "add_remove", or "replace": the relation that all its releases must have.
             unit: "row", or "record" for releases with `groups`.
+
+        Raises:
+            InvalidInput: if there is a data set of this name, or a number is out of range.
+            LedgerError: if the file cannot be written, or is no ledger.
+
+        Example:
+            >>> ledger = Ledger("budget.db")
+            >>> ledger.create("clinic", epsilon=2.0, delta=1e-6)
+            >>> spend = {"epsilon": 1.0, "delta": 1e-6, "ledger": ledger, "dataset": "clinic"}
+            >>> memory = discreet.build([[0.6, 0.8]], [[1.0]], scale=2.0, **spend)
+            >>> round(ledger.statement("clinic").spent.epsilon, 3)
+            1.0
         """
         _validate.text("name", name)
         limit = _limit(epsilon, delta, Neighbours.parse(neighbours))
@@ -76,27 +91,48 @@ class Ledger:
                 )
             connection.execute(
                 "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
-                (name, limit.epsilon, limit.delta, str(limit.neighbours), unit, records.now()),
+                (name, limit.epsilon, limit.delta, str(limit.neighbours), unit, store.now()),
             )
 
     def limit_analyst(self, dataset: str, analyst: str, *, epsilon: float, delta: float) -> None:
         """Give an analyst a limit of his own, for ever: all that he releases must fit it, too.
 
         What he has released before counts.
+
+        Args:
+            dataset: its name.
+            analyst: who; he must have no limit yet.
+            epsilon: of all his releases together.
+            delta: likewise.
+
+        Raises:
+            InvalidInput: if he has a limit, there is no such data set, or a number is out of range.
+            LedgerError: if the file cannot be written.
         """
         _validate.text("analyst", analyst)
         with self._store.writing() as connection:
-            found = records.dataset_named(connection, dataset)
+            found = store.dataset_named(connection, dataset)
             limit = _limit(epsilon, delta, found.limit.neighbours)
-            if analyst in records.analyst_limits(connection, found):
+            if analyst in store.analyst_limits(connection, found):
                 raise InvalidInput(f"Expected analyst={analyst!r} to have no limit yet.")
             connection.execute(
                 "INSERT INTO limits VALUES (?, ?, ?, ?, ?)",
-                (dataset, analyst, limit.epsilon, limit.delta, records.now()),
+                (dataset, analyst, limit.epsilon, limit.delta, store.now()),
             )
 
-    def account(self, dataset: str, analyst: str | None = None) -> Account:
-        """Return what builds count on: a data set, and who asks."""
+    def account(self, dataset: str, analyst: str | None = None) -> "Account":
+        """Return what builds count on: a data set, and who asks. Opens nothing.
+
+        Args:
+            dataset: its name.
+            analyst: who asks, if that is to be known.
+
+        Returns:
+            An account, for the option `account` of every build.
+
+        Raises:
+            InvalidInput: if a name is no printable text.
+        """
         _validate.text("dataset", dataset)
         return Account(
             self, dataset, None if analyst is None else _validate.text("analyst", analyst)
@@ -119,13 +155,19 @@ class Ledger:
             unit: whom they protect.
             delta: at which it is asked for.
             analyst: who asks.
+
+        Raises:
+            BudgetExceeded: if it would not fit, with what would.
+            InvalidInput: if it protects other neighbours or another unit, or there is no such data
+                set.
+            LedgerError: if the file cannot be read.
         """
         pairs = check_mechanisms(mechanisms)
         delta = _delta(delta)
         with self._store.reading() as connection:
-            found = records.dataset_named(connection, dataset)
+            found = store.dataset_named(connection, dataset)
             found.check(pairs, unit)
-            bounds = records.bounds(connection, found, analyst)
+            bounds = store.bounds(connection, found, analyst)
         refuse(broken_by(bounds, pairs), bounds, pairs, delta=delta)
 
     def reserve(
@@ -135,28 +177,49 @@ class Ledger:
 
         Check and count are one step: no two requests ever fit the same rest. `Account.reserve`
         returns what is to be done next.
+
+        Args:
+            dataset: its name.
+            receipt: of the release.
+            delta: at which it is asked for.
+            analyst: who asks.
+
+        Raises:
+            BudgetExceeded: if it does not fit, with what would; then nothing is counted.
+            InvalidInput: if it protects other neighbours or another unit, is in the ledger already,
+                or there is no such data set.
+            LedgerError: if the file cannot be written.
         """
         _validate.instance("receipt", receipt, Receipt)
         delta = _delta(delta)
         with self._store.writing() as connection:
-            found = records.dataset_named(connection, dataset)
+            found = store.dataset_named(connection, dataset)
             found.check(receipt.mechanisms, receipt.unit)
-            bounds = records.bounds(connection, found, analyst)
+            bounds = store.bounds(connection, found, analyst)
             broken = broken_by(bounds, receipt.mechanisms)
             if not broken:
-                records.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
+                store.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
         # Outside, because it takes a while to find out what would fit, and others wait.
         refuse(broken, bounds, receipt.mechanisms, delta=delta)
 
     def draw(self, id: str) -> None:  # noqa: A002 (what it is called everywhere)
-        """Note that the noise of a reservation is about to be drawn; from then on it is spent."""
+        """Note that the noise of a reservation is about to be drawn; from then on it is spent.
+
+        Args:
+            id: of its receipt.
+
+        Raises:
+            BudgetExceeded: if it is not reserved any more: its noise may not be drawn.
+            InvalidInput: if there is none of this id.
+            LedgerError: if the file cannot be written.
+        """
         with self._store.writing() as connection:
-            state = records.state_of(connection, id)
+            state = store.state_of(connection, id)
             if state is not State.RESERVED:
                 raise BudgetExceeded(
                     f"Expected {id} to be reserved, and it is {state}: its noise is not drawn."
                 )
-            records.add_event(connection, id, "drawn")
+            store.add_event(connection, id, "drawn")
 
     def void(self, id: str) -> bool:  # noqa: A002
         """Take back a reservation whose noise was never drawn, for instance after a crash.
@@ -167,17 +230,25 @@ class Ledger:
         Then it keeps counting, and a warning says so: whoever looks at a release, and then chooses
         what becomes of another, would gain more than the limit allows. `docs/privacy.md`, "Ledger".
 
-        Returns whether it keeps counting.
+        Args:
+            id: of its receipt.
+
+        Returns:
+            Whether it keeps counting.
+
+        Raises:
+            InvalidInput: if it was drawn or voided before, or there is none of this id.
+            LedgerError: if the file cannot be written.
         """
         with self._store.writing() as connection:
-            state = records.state_of(connection, id)
+            state = store.state_of(connection, id)
             if state is not State.RESERVED:
                 raise InvalidInput(
                     f"Expected {id} to be reserved, and it is {state}: only what was never drawn "
                     "can be voided."
                 )
-            records.add_event(connection, id, "voided")
-            dataset = records.dataset_counting(connection, id)
+            store.add_event(connection, id, "voided")
+            dataset = store.dataset_counting(connection, id)
         if dataset is not None:
             warn(
                 f"{id} is voided and will never be drawn, but it keeps counting: another release "
@@ -206,6 +277,12 @@ class Ledger:
             release: that was made.
             delta: at which it was asked for; by default that of its guarantee.
             analyst: who made it.
+
+        Raises:
+            BudgetExceeded: if a limit is exceeded now; it is counted all the same.
+            InvalidInput: if it protects other neighbours or another unit, is in the ledger already,
+                or there is no such data set.
+            LedgerError: if the file cannot be written.
         """
         receipt = _receipt_of(release)
         if delta is None:
@@ -214,11 +291,11 @@ class Ledger:
             delta = release.guarantee.delta
         delta = _delta(delta)
         with self._store.writing() as connection:
-            found = records.dataset_named(connection, dataset)
+            found = store.dataset_named(connection, dataset)
             found.check(receipt.mechanisms, receipt.unit, drawn=True)
-            broken = broken_by(records.bounds(connection, found, analyst), receipt.mechanisms)
-            records.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
-            records.add_event(connection, receipt.id, "drawn")
+            broken = broken_by(store.bounds(connection, found, analyst), receipt.mechanisms)
+            store.add_spend(connection, found, receipt, delta=delta, analyst=analyst)
+            store.add_event(connection, receipt.id, "drawn")
         if broken:
             raise BudgetExceeded(
                 f"The limit of {broken[0].whose} is exceeded by a release that was made without "
@@ -231,13 +308,17 @@ class Ledger:
         Args:
             release: or its receipt.
             where: for instance the name of a file.
+
+        Raises:
+            InvalidInput: if it is not spent.
+            LedgerError: if the file cannot be written.
         """
         receipt, place = _receipt_of(release), _validate.text("where", os.fspath(where))
         with self._store.writing() as connection:
-            state = records.state_of(connection, receipt.id)
+            state = store.state_of(connection, receipt.id)
             if state not in (State.SPENT, State.RELEASED):
                 raise InvalidInput(f"Expected {receipt.id} to be spent, and it is {state}.")
-            records.add_event(connection, receipt.id, "released", place)
+            store.add_event(connection, receipt.id, "released", place)
 
     def datasets(self) -> list[str]:
         """Return the names of all data sets."""
@@ -245,20 +326,145 @@ class Ledger:
             return [name for (name,) in connection.execute("SELECT name FROM datasets ORDER BY 1")]
 
     def statement(self, dataset: str, *, analyst: str | None = None) -> Statement:
-        """Return limit, spends and what is left, of a data set or of an analyst with a limit."""
+        """Return limit, spends and what is left, of a data set or of an analyst with a limit.
+
+        Args:
+            dataset: its name.
+            analyst: one with a limit of his own; None for the whole data set.
+
+        Returns:
+            The statement, as of now.
+
+        Raises:
+            InvalidInput: if there is no such data set, or the analyst has no limit.
+            LedgerError: if the file cannot be read.
+        """
         with self._store.reading() as connection:
-            found = records.dataset_named(connection, dataset)
-            limits = records.analyst_limits(connection, found)
+            found = store.dataset_named(connection, dataset)
+            limits = store.analyst_limits(connection, found)
             if analyst is not None and analyst not in limits:
                 raise InvalidInput(f"Expected analyst={analyst!r} to have a limit of his own.")
             return Statement(
                 dataset=dataset,
                 analyst=analyst,
                 unit=found.unit,
-                bounds=tuple(records.bounds(connection, found, analyst)),
-                spends=records.spends(connection, found, analyst),
+                bounds=tuple(store.bounds(connection, found, analyst)),
+                spends=store.spends(connection, found, analyst),
                 limits=limits,
             )
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set of a ledger, and who asks. `Ledger.account` makes one.
+
+    Attributes:
+        ledger: where it is counted.
+        dataset: the name that the rows have there.
+        analyst: who asks, if that is to be known.
+    """
+
+    ledger: Ledger
+    dataset: str
+    analyst: str | None = None
+
+    def check(
+        self, mechanisms: Sequence[tuple[Mechanism, int]], *, unit: str, delta: float
+    ) -> None:
+        """Raise `BudgetExceeded` if a release of these mechanisms would not fit. Writes nothing.
+
+        For the time before rows are read: others may be faster, and `reserve` checks again.
+
+        Args:
+            mechanisms: of the release that is planned.
+            unit: whom they protect.
+            delta: at which it is asked for.
+
+        Raises:
+            BudgetExceeded: if it would not fit, with what would.
+        """
+        self.ledger.check(self.dataset, mechanisms, unit=unit, delta=delta, analyst=self.analyst)
+
+    def reserve(self, receipt: Receipt, *, delta: float) -> "Reservation":
+        """Count a release before its noise is drawn, or raise `BudgetExceeded`.
+
+        From now on it counts, whatever happens, unless it is voided before its noise, or that of
+        another release of the data set, is drawn.
+
+        Args:
+            receipt: of the release.
+            delta: at which it is asked for.
+
+        Returns:
+            The reservation, to be drawn or voided.
+
+        Raises:
+            BudgetExceeded: if it does not fit, with what would; then nothing is counted.
+        """
+        self.ledger.reserve(self.dataset, receipt, delta=delta, analyst=self.analyst)
+        return Reservation(self.ledger, receipt.id)
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A release that counts, and whose noise may be drawn after `draw`, and only then.
+
+    Attributes:
+        ledger: where it counts.
+        id: of its receipt.
+    """
+
+    ledger: Ledger
+    id: str
+
+    def draw(self) -> None:
+        """Note on the disk that the noise is about to be drawn.
+
+        Raises:
+            BudgetExceeded: if this was voided: the noise may not be drawn.
+        """
+        self.ledger.draw(self.id)
+
+    def void(self) -> bool:
+        """Take it back.
+
+        Returns:
+            Whether it keeps counting all the same, because another release was drawn meanwhile; a
+            warning says so, too (`Ledger.void`).
+
+        Raises:
+            InvalidInput: once `draw` was called.
+        """
+        return self.ledger.void(self.id)
+
+
+def check(
+    account: Account | None,
+    mechanisms: Sequence[tuple[Mechanism, int]],
+    *,
+    unit: str,
+    delta: float,
+) -> None:
+    """Check a release that is planned (`Account.check`), if anybody counts."""
+    if account is not None:
+        account.check(mechanisms, unit=unit, delta=delta)
+
+
+def count(account: Account | None, receipt: Receipt, *, delta: float) -> None:
+    """Count a release for good, if anybody does: its noise may be drawn when this returns.
+
+    If it raises, no noise may be drawn, and nothing is counted as far as that can be known.
+    """
+    if account is None:
+        return
+    reservation = account.reserve(receipt, delta=delta)
+    try:
+        reservation.draw()
+    except BaseException:
+        # It stays reserved then, or was voided too late, and counts; that is not what went wrong.
+        with suppress(DiscreetError, UserWarning):
+            reservation.void()
+        raise
 
 
 def account_of(

@@ -6,8 +6,7 @@ from functools import cached_property
 
 from discreet.accounting import Receipt
 from discreet.accounting.receipt import together
-from discreet.ledger.filter import ROUNDING, whole_limit
-from discreet.ledger.limits import Bound, largest_epsilon
+from discreet.ledger.filter import ROUNDING, Bound, largest_epsilon, whole_limit
 from discreet.privacy import NOT_PRIVATE, Guarantee, Privacy, rounded_down, rounded_up
 
 # Where no ε holds at all.

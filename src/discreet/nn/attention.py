@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from discreet import _validate
-from discreet._card import Card
 from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
 from discreet.ledger import Account, Ledger
@@ -21,7 +20,7 @@ from discreet.nn.model import check_weights, public_arrays, warn_of_noise
 from discreet.nn.reading import PrivateHeads, batch_of, linear_weight, unbatched
 from discreet.nn.records import Context
 from discreet.noise import Entropy
-from discreet.privacy import Guarantee
+from discreet.privacy import Card, Guarantee
 from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import Memory

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from discreet._typing import Floats
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.errors import CorruptRelease, InvalidInput, MostlyNoiseWarning
 from discreet.nn.bounds import WEIGHTS, Bounds, weight_bounds
 from discreet.nn.building import Layer, build_layers

@@ -34,13 +34,27 @@ class Entropy(abc.ABC):
 
     @abc.abstractmethod
     def words(self, count: int) -> Words:
-        """Return `count` independent uniform words, shape (count,)."""
+        """Return independent uniform words.
+
+        Args:
+            count: how many words.
+
+        Returns:
+            Words, shape (count,).
+        """
 
     def realise(self, sampler: "Callable[[int, Entropy], Integers]", count: int) -> Integers:
         """Return `count` draws of a law, given its sampler.
 
         A source that has no bits (`discreet.testing.Silent`) answers here instead, so that no
         sampler needs to know about it.
+
+        Args:
+            sampler: a function of a number of draws and a source.
+            count: how many draws.
+
+        Returns:
+            Integers, shape (count,).
         """
         return sampler(count, self)
 
@@ -104,7 +118,17 @@ class SystemEntropy(Entropy):
         return "SystemEntropy()"
 
     def words(self, count: int) -> Words:
-        """Return `count` fresh uniform words, shape (count,)."""
+        """Return fresh uniform words.
+
+        Args:
+            count: how many words.
+
+        Returns:
+            Words, shape (count,).
+
+        Raises:
+            DiscreetError: if the operating system offers no randomness.
+        """
         # The process number catches a fork that bypassed Python; the count catches a process
         # number that was used again.
         home = (os.getpid(), _Forks.count)

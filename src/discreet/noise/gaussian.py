@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +20,16 @@ from scipy import special
 from discreet import _validate
 from discreet._typing import Integers, Words
 from discreet.noise.entropy import Entropy
-from discreet.noise.exact import Bounds, Probability, Uniform, exp_bounds
-from discreet.noise.law import LARGEST_SCALE, SMALLEST_SCALE, IntegerLaw
+from discreet.noise.exact import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    WORD_BITS,
+    Bounds,
+    IntegerLaw,
+    Probability,
+    Uniform,
+    exp_bounds,
+)
 
 # float64 computes the acceptance probability with an error below 2^-45 (three roundings of an
 # argument below 2^5, and an exponential good to a few ulps). The margin leaves a factor of 8,000.
@@ -29,6 +38,9 @@ _ACCEPTANCE_MARGIN = 2.0**-32
 # σ·(k + X) in float64: X is cut to 53 bits (2^-53), k + X < 16 is rounded (2^-50), the product is
 # rounded (2^-49 σ). Together below 2^-48 σ.
 _ROUNDING_MARGIN = 2.0**-47
+
+# An integer of any size, or an array of them.
+_Whole = TypeVar("_Whole", int, NDArray[np.object_])
 
 _ACCEPTED = 0.71  # √(π/2) / Σ_k e^(-k²/2), how many candidates survive
 
@@ -66,7 +78,9 @@ class RoundedGaussian(IntegerLaw):
         table = _slab_table()
         slab = np.searchsorted(table, slabs, side="right")
         tied = table[np.minimum(np.maximum(slab - 1, 0), len(table) - 1)] == slabs
-        offset, coin = _unit(offsets), _unit(coins)
+        # The first 53 bits of each word as a number in [0, 1), exactly.
+        offset = (offsets >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        coin = (coins >> np.uint64(11)).astype(np.float64) * 2.0**-53
         density = np.exp(-0.5 * offset * (2 * slab + offset))
         accepted = coin < density
         unclear = tied | (np.abs(coin - density) < _ACCEPTANCE_MARGIN)
@@ -76,7 +90,10 @@ class RoundedGaussian(IntegerLaw):
         magnitude = nearest.astype(np.int64)
         near_tie = 0.5 - np.abs(scaled - nearest) < self.sigma * _ROUNDING_MARGIN
 
-        for index in np.flatnonzero(accepted & near_tie & ~unclear):
+        close = np.flatnonzero(accepted & near_tie & ~unclear)
+        low, high = self._nearest(slab[close].astype(object), offsets[close].astype(object), 1)
+        magnitude[close] = low
+        for index in close[low != high]:
             x = Uniform(int(offsets[index]), entropy)
             magnitude[index] = self._round_exactly(int(slab[index]), x)
         for index in np.flatnonzero(unclear):
@@ -88,12 +105,25 @@ class RoundedGaussian(IntegerLaw):
 
     def _round_exactly(self, slab: int, offset: Uniform) -> int:
         """Return the integer nearest to σ·(slab + offset), with all the bits that it takes."""
-        sigma = Fraction(self.sigma)
         while True:
-            low, high = (math.floor(sigma * (slab + end) + Fraction(1, 2)) for end in offset.bounds)
+            low, high = self._nearest(slab, offset.value, offset.words)
             if low == high:
                 return low
             offset.extend()
+
+    def _nearest(self, slab: _Whole, offset: _Whole, words: int) -> tuple[_Whole, _Whole]:
+        """Return ⌊σ·(slab + x) + ½⌋ for both ends of what is known of the offset x.
+
+        Args:
+            slab: as an integer of Python, or an array of such.
+            offset: the words of x that have been drawn, likewise.
+            words: how many there are.
+        """
+        numerator, denominator = self.sigma.as_integer_ratio()
+        unit = 1 << (WORD_BITS * words)
+        whole = 2 * denominator * unit
+        twice = 2 * numerator * (slab * unit + offset) + denominator * unit
+        return twice // whole, (twice + 2 * numerator) // whole
 
     @property
     def variance(self) -> float:
@@ -109,11 +139,19 @@ class RoundedGaussian(IntegerLaw):
         return math.inf
 
     def log_moment(self, tilt: float) -> float:
-        """Return (tσ)²/2 + |t|/2: rounding moves a normal number by at most one half."""
+        """Return (tσ)²/2 + |t|/2: rounding moves a normal number by at most one half.
+
+        Args:
+            tilt: t, of any sign.
+        """
         return 0.5 * (tilt * self.sigma) ** 2 + 0.5 * abs(tilt)
 
     def pmf(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Return Φ((|z| + ½)/σ) - Φ((|z| - ½)/σ) for each of the given integers."""
+        """Return Φ((|z| + ½)/σ) - Φ((|z| - ½)/σ) for each of the given integers.
+
+        Args:
+            values: z, any shape.
+        """
         z = np.abs(np.asarray(values, dtype=np.float64)) / self.sigma
         half = 0.5 / self.sigma
         if self.sigma > 1e3:
@@ -122,11 +160,6 @@ class RoundedGaussian(IntegerLaw):
             density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
             return np.asarray(2 * half * density * (1 + curvature))
         return np.asarray(special.ndtr(-(z - half)) - special.ndtr(-(z + half)))
-
-
-def _unit(words: Words) -> NDArray[np.float64]:
-    """Return the first 53 bits of each word as a float64 in [0, 1), exactly."""
-    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @cache

@@ -27,7 +27,8 @@ _MOST_BITS = 900
 class Lattice:
     """The grid of multiples of 2^-bits. One lattice unit is one step of it.
 
-    Negative bits are a grid coarser than the whole numbers.
+    Attributes:
+        bits: from -900 to 900. Negative bits are a grid coarser than the whole numbers.
     """
 
     bits: int
@@ -38,7 +39,18 @@ class Lattice:
 
     @classmethod
     def for_norm(cls, norm: float, *, resolution: int) -> "Lattice":
-        """Return the finest lattice on which a (public) norm is at most 2^resolution units."""
+        """Return the finest lattice on which a (public) norm is at most 2^resolution units.
+
+        Args:
+            norm: above 0.
+            resolution: how many bits the norm may have.
+
+        Returns:
+            The lattice.
+
+        Raises:
+            InvalidInput: if the norm is no finite number above 0, or there is no such lattice.
+        """
         norm = _validate.real("norm", norm, above=0)
         mantissa, exponent = math.frexp(norm)
         return cls(bits=resolution - exponent + (mantissa == 0.5))
@@ -49,19 +61,49 @@ class Lattice:
         return 2.0**-self.bits
 
     def units(self, length: float) -> int:
-        """Return how many whole lattice units fit into a (public) length, exactly."""
+        """Return how many whole lattice units fit into a (public) length, exactly.
+
+        Args:
+            length: at least 0.
+
+        Returns:
+            ⌊length·2^bits⌋.
+
+        Raises:
+            InvalidInput: if the length is no finite number of at least 0.
+        """
         length = _validate.real("length", length, at_least=0)
         return math.floor(Fraction(length) * Fraction(2) ** self.bits)
 
     def round(self, values: ArrayLike) -> Integers:
-        """Return the nearest grid point of each value, in lattice units (ties to even)."""
+        """Return the nearest grid point of each value, in lattice units (ties to even).
+
+        Args:
+            values: finite real numbers, any shape.
+
+        Returns:
+            Integers, of the same shape.
+
+        Raises:
+            InvalidInput: if a value is not finite, or does not fit.
+        """
         scaled = np.ldexp(_finite("values", values), self.bits)
         if np.any(np.abs(scaled) > 2.0**62):
             raise InvalidInput(f"Expected values to fit a lattice of bits={self.bits}.")
         return np.rint(scaled).astype(np.int64)
 
     def to_real(self, integers: ArrayLike) -> NDArray[np.float64]:
-        """Return the real numbers that lattice units stand for."""
+        """Return the real numbers that lattice units stand for.
+
+        Args:
+            integers: lattice units, any shape.
+
+        Returns:
+            Real numbers, of the same shape.
+
+        Raises:
+            InvalidInput: if these are no finite numbers.
+        """
         return np.ldexp(_finite("integers", integers), -self.bits)
 
     def clip_rows(self, rows: ArrayLike, *, norm: float) -> Integers:
@@ -73,6 +115,9 @@ class Lattice:
 
         Returns:
             Integers, shape (..., d), with Σ z² ≤ ⌊norm·2^bits⌋² exactly.
+
+        Raises:
+            InvalidInput: if a number is not finite, or the norm does not fit the lattice.
         """
         values = _finite("rows", rows)
         if values.ndim < 1:
@@ -103,6 +148,12 @@ def clip_integer_rows(rows: Integers, *, radius: int) -> Integers:
     Args:
         rows: integers, shape (..., d), with d·max(z²) ≤ 2^62.
         radius: the public bound, in lattice units.
+
+    Returns:
+        Integers, of the same shape: a copy.
+
+    Raises:
+        InvalidInput: if these are no int64, or too large.
     """
     radius = _validate.whole("radius", radius, at_least=0, at_most=2**31)
     _int64("rows", rows)
@@ -130,15 +181,22 @@ def exact_product(
 ) -> Integers:
     """Return the matrix product of two integer-valued matrices, exactly, as int64.
 
+    Each entry is a sum of n terms; they are added by float64 BLAS in chunks of so few terms that
+    Σ|a·b| ≤ left_bound·right_bound·chunk ≤ 2^53 before anything is multiplied, and the chunks are
+    added in int64 with an overflow check.
+
     Args:
         left: shape (m, n), integers stored as float64 or as any integer type.
         right: shape (n, c), likewise.
         left_bound: public bound on the magnitude of the entries of `left`.
         right_bound: public bound on the magnitude of the entries of `right`.
 
-    Each entry is a sum of n terms; they are added by float64 BLAS in chunks of so few terms that
-    Σ|a·b| ≤ left_bound·right_bound·chunk ≤ 2^53 before anything is multiplied, and the chunks are
-    added in int64 with an overflow check.
+    Returns:
+        Integers, shape (m, c).
+
+    Raises:
+        InvalidInput: if shapes do not match, an entry is no integer or exceeds its bound, or the
+            product does not fit.
     """
     _validate.instance("left", left, np.ndarray)
     _validate.instance("right", right, np.ndarray)
@@ -160,7 +218,18 @@ def exact_product(
 
 
 def checked_add(left: Integers, right: Integers) -> Integers:
-    """Return the elementwise sum of int64 arrays, or raise `InvalidInput` where it would wrap."""
+    """Return the elementwise sum of int64 arrays, if none of them would wrap.
+
+    Args:
+        left: any shape.
+        right: of the same shape.
+
+    Returns:
+        Integers, of the same shape.
+
+    Raises:
+        InvalidInput: if a sum does not fit int64, or these are no int64 of one shape.
+    """
     _int64("left", left)
     _int64("right", right)
     if left.shape != right.shape:

@@ -1,23 +1,35 @@
-"""A released file as a page, plain enough for a data protection officer."""
+"""A released file as a page, plain enough for a data protection officer.
 
+`Promise` is what a guarantee means for one person, in numbers that everybody can check; `by_length`
+and `by_epsilon` say how good a memory's answers are, by its own word.
+"""
+
+import math
+import warnings
+from dataclasses import dataclass, replace
 from html import escape
 from importlib import resources
 from string import Template
 
+import numpy as np
+from scipy import special
+
+from discreet._typing import Floats
+from discreet.accounting import Gaussian, Receipt, gaussian_sigma
+from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
 from discreet.features.kernel import Evidence
-from discreet.pages import asking, explained
-from discreet.pages.asking import Error
-from discreet.pages.promise import ACCUSED, Promise, rounded_up
-from discreet.pages.sheet import card_facts, numbers, picture, sheet
-from discreet.privacy import NOT_PRIVATE, Neighbours
-from discreet.privacy import rounded_up as digits_up
+from discreet.noise import RoundedGaussian
+from discreet.pages.sheet import MEANINGS, card_facts, card_lines, numbers, picture, sheet
+from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, rounded_up
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.card import MOSTLY_NOISE
 from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.reader import WITHIN
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile as Release
 from discreet.readers.registry import whole_guarantee
 from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.testing import Seeded
 
 _KINDS: dict[type, str] = {
     Memory: "a private memory: it answers what rows like a question have to say, on average",
@@ -37,6 +49,168 @@ _STRUCTURE = "one of the data structures of a paper on private attention"
 # How many rows or records somebody may have.
 _COUNTS = (1, 2, 3, 5, 10)
 
+# Shares of people who were not in the data that a method wrongly accuses.
+_ACCUSED = (0.001, 0.01, 0.05, 0.1, 0.5)
+
+# What a memory is asked: how many questions, of which parts of the longest length; and at which
+# multiples of its ε.
+_QUESTIONS = 200
+_LENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How much better than by chance anybody can tell whether one unit was in the data.
+
+    Somebody has the file, knows everything about everybody else, and has to say whether one
+    person's row was in the data (or, under `replace`, which of two rows it was). By definition of
+    (ε, δ), if their method says "yes" for a share a of those who were not, it says "yes" for at
+    most e^ε·a + δ of those who were, and "no" for at least e^-ε·(1 - a - δ). A release that is one
+    Gaussian mechanism promises more: with μ = sensitivity/σ no method beats that of telling N(μ, 1)
+    from N(0, 1), which says "yes" for Φ(Φ⁻¹(a) + μ) of those who were (Dong, Roth and Su 2022,
+    theorem 2.7); rounding is post-processing. All figures are rounded up.
+
+    Attributes:
+        guarantee: of the release.
+        mu: how far apart neighbouring data sets are, in units of the noise, if the release is one
+            Gaussian mechanism; else None.
+    """
+
+    guarantee: Guarantee
+    mu: float | None
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, receipt: Receipt) -> "Promise":
+        """Return the promise of a release."""
+        mu = None
+        if len(receipt.mechanisms) == 1:
+            [(mechanism, count)] = receipt.mechanisms
+            if isinstance(mechanism, Gaussian):
+                mu = math.sqrt(count) * mechanism.spread
+        return cls(guarantee, mu)
+
+    def of_several(self, count: int) -> "Promise":
+        """Return what is promised to somebody who has so many units in the data.
+
+        All of them change, one after the other: k·ε, and δ·(1 + e^ε + ... + e^((k - 1)·ε)). Sums
+        move k times as far at most, so a Gaussian mechanism has k·μ.
+        """
+        epsilon = self.guarantee.epsilon
+        steps = math.fsum(math.exp(min(each * epsilon, 700.0)) for each in range(count))
+        several = replace(
+            self.guarantee,
+            epsilon=count * epsilon,
+            delta=min(self.guarantee.delta * steps, 1.0),
+        )
+        return Promise(several, None if self.mu is None else count * self.mu)
+
+    def found(self, accused: float) -> float:
+        """Return the largest share of members that a method finds.
+
+        Args:
+            accused: the share of those who are not members that it takes for some.
+        """
+        epsilon, delta = min(self.guarantee.epsilon, 700.0), self.guarantee.delta
+        most = min(
+            math.exp(epsilon) * accused + delta,
+            1 - math.exp(-epsilon) * (1 - accused - delta),
+            1.0,
+        )
+        if self.mu is not None:
+            most = min(most, float(special.ndtr(special.ndtri(accused) + self.mu)))
+        return most
+
+    @property
+    def coin(self) -> float:
+        """How often a guess is right at best, if a fair coin decides whether somebody is in it."""
+        epsilon = min(self.guarantee.epsilon, 700.0)
+        most = (math.exp(epsilon) + self.guarantee.delta) / (math.exp(epsilon) + 1)
+        if self.mu is not None:
+            most = min(most, float(special.ndtr(self.mu / 2)))
+        return min(most, 1.0)
+
+
+def how_many(share: float, *, per: int = 1000) -> str:
+    """Return how many of so many people a share is, never too few."""
+    return f"{math.ceil(share * per - 1e-9):,}"
+
+
+@dataclass(frozen=True)
+class Error:
+    """The ± of a number of an answer: the median of many questions, 1.96 standard errors.
+
+    Attributes:
+        at: the length of questions, or the ε.
+        error: noise and kernel together.
+        noise: the part that the noise makes.
+    """
+
+    at: float
+    error: float
+    noise: float
+
+
+def by_length(memory: Memory) -> tuple[Error, ...]:
+    """Return the errors of longer and longer questions.
+
+    Questions point everywhere (or where the public rows do that the memory was built with), so they
+    say what to expect of a question about which nothing is known. Questions that many rows are like
+    have smaller errors. Asking costs nothing.
+    """
+    directions = _directions(memory)
+    found = []
+    for share in _LENGTHS:
+        length = share * memory.kernel.query_norm
+        error, noise = _stderrs(memory, length * directions)
+        found.append(Error(length, _typical(error), _typical(noise)))
+    return tuple(found)
+
+
+def by_epsilon(memory: Memory) -> tuple[Error, ...]:
+    """Return the errors of the longest questions, had ε been another: about.
+
+    The noise on sums is in proportion to σ(ε, δ); the kernel's part stays.
+    """
+    error, noise = _stderrs(memory, memory.kernel.query_norm * _directions(memory))
+    # A bound is added to the noise, an estimate is independent of it.
+    power = 1 if memory.kernel.evidence is Evidence.CERTIFICATE else 2
+    kernel = np.maximum(error**power - noise**power, 0.0)
+    guarantee, most = memory.guarantee, memory.released.layout.value_norm
+    own = gaussian_sigma(epsilon=guarantee.epsilon, delta=guarantee.delta)
+    found = []
+    for factor in _EPSILONS:
+        epsilon = factor * guarantee.epsilon
+        times = gaussian_sigma(epsilon=epsilon, delta=guarantee.delta) / own
+        other = np.minimum(((times * noise) ** power + kernel) ** (1 / power), 2 * most)
+        found.append(Error(epsilon, _typical(other), _typical(np.minimum(times * noise, 2 * most))))
+    return tuple(found)
+
+
+def _stderrs(memory: Memory, queries: Floats) -> tuple[Floats, Floats]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCoveredWarning)  # their errors say so
+        warnings.simplefilter("ignore", MostlyNoiseWarning)  # the page says so
+        _, error = memory.attend(queries, stderr=True)
+    return error, memory.noise_stderr(queries)
+
+
+def _typical(stderr: Floats) -> float:
+    return WITHIN * float(np.median(stderr))
+
+
+def _directions(memory: Memory) -> Floats:
+    """Return questions of length one, shape (*heads, m, d): the same in every run."""
+    kernel, heads = memory.kernel, memory.released.layout.heads
+    known = kernel.public_sample
+    if known is not None:
+        points = np.asarray(known, dtype=float)[:_QUESTIONS]
+    else:
+        law = RoundedGaussian(sigma=2.0**20)
+        points = law.sample((_QUESTIONS, kernel.dim), entropy=Seeded(0)).astype(float)
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return np.broadcast_to(points, (*heads, *points.shape))
+
 
 def as_html(release: Release, *, name: str, pictures: bool) -> str:
     """Return the page. It is made of the file alone: whoever has that can make it.
@@ -45,6 +219,9 @@ def as_html(release: Release, *, name: str, pictures: bool) -> str:
         release: what is in the file.
         name: of the file.
         pictures: whether to draw; needs matplotlib.
+
+    Returns:
+        HTML, whole, that loads nothing from elsewhere.
     """
     promise = Promise.of(whole_guarantee(release), release.receipt)
     template = resources.files("discreet.pages").joinpath("release.html").read_text("utf-8")
@@ -55,7 +232,7 @@ def as_html(release: Release, *, name: str, pictures: bool) -> str:
         "more": _more(promise),
         "accused": _accused(promise),
         "errors": _errors(release, drawn=pictures) if isinstance(release, Memory) else "",
-        "card": explained.lines(release.card),
+        "card": card_lines(release.card),
         "facts": card_facts(release.card),
     }
     body = Template(template).substitute(
@@ -82,12 +259,12 @@ def _texts(release: Release, promise: Promise) -> dict[str, str]:
         "giving": giving if receipt.private else "",
         "unit": unit,
         "guarantee": str(guarantee),
-        "growth": digits_up(2.718281828459045 ** min(guarantee.epsilon, 700.0)),
-        "epsilon": digits_up(guarantee.epsilon),
-        "delta": digits_up(guarantee.delta),
+        "growth": rounded_up(2.718281828459045 ** min(guarantee.epsilon, 700.0)),
+        "epsilon": rounded_up(guarantee.epsilon),
+        "delta": rounded_up(guarantee.delta),
         "change": change,
         "secret": secret,
-        "coin": rounded_up(promise.coin),
+        "coin": how_many(promise.coin),
         "several": _SEVERAL.get(unit, _OF_A_RECORD),
         "source": receipt.source,
         "but": (but := f", but for what was taken from the rows ({leaks})" if leaks else ""),
@@ -127,7 +304,7 @@ def _alarms(release: Release) -> str:
     """Return what has to be read first, if there is anything."""
     said, receipt = [], release.receipt
     if not receipt.private:
-        said.append(f"{NOT_PRIVATE}: {explained.MEANINGS[NOT_PRIVATE]}")
+        said.append(f"{NOT_PRIVATE}: {MEANINGS[NOT_PRIVATE]}")
     if receipt.leaks:
         said.append(
             f"Taken from the private rows, without noise: {', '.join(receipt.leaks)}. The promise "
@@ -152,13 +329,13 @@ def _more(promise: Promise) -> str:
     unit = promise.guarantee.unit
     return numbers(
         (f"{unit}s of yours in the data", "right at most, of 1,000 times"),
-        [(f"{each}", rounded_up(promise.of_several(each).coin)) for each in _COUNTS],
+        [(f"{each}", how_many(promise.of_several(each).coin)) for each in _COUNTS],
         caption=f"If several {unit}s are yours, and one coin had decided about all of them:",
     )
 
 
 def _accused(promise: Promise) -> str:
-    rows = [(f"{round(1000 * share):,}", rounded_up(promise.found(share))) for share in ACCUSED]
+    rows = [(f"{round(1000 * share):,}", how_many(promise.found(share))) for share in _ACCUSED]
     return numbers(
         ("of 1,000 who were not in it, wrongly accused", "of 1,000 who were, found at most"),
         rows,
@@ -168,7 +345,7 @@ def _accused(promise: Promise) -> str:
 
 
 def _errors(memory: Memory, *, drawn: bool) -> str:
-    lengths, epsilons = asking.by_length(memory), asking.by_epsilon(memory)
+    lengths, epsilons = by_length(memory), by_epsilon(memory)
     first, last = lengths[0], lengths[-1]
     alt = (
         f"Error of a number of an answer. Over the length of the question: from ±{first.error:.2g} "

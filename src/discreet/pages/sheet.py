@@ -1,14 +1,107 @@
-"""A sheet of HTML, and the parts that pages are put together from."""
+"""A sheet of HTML, and the parts that pages are put together from: tables, pictures, a card.
+
+A card's lines come with what each of them means, which opens on a tap, or shows on hover.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
 from string import Template
 
-from discreet._card import Card
 from discreet._version import __version__
+from discreet.privacy import NOT_PRIVATE, TAKEN, Card
+from discreet.readers.attention.card import MOSTLY_NOISE
 
 HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."
+
+MEANINGS = {
+    NOT_PRIVATE: (
+        "This file was made for a test. Its noise can be repeated, or there is none: whoever "
+        "has it may compute the exact sums over the rows. Do not give it away."
+    ),
+    "structure": (
+        "Which of the paper's data structures this is. Each answers one kind of question."
+    ),
+    "protects": (
+        "Who is hidden, and what a neighbour is. A row: one line of the table. A record: all lines "
+        "that the builder gave one id. Somebody with several rows, or several records, is "
+        "protected less."
+    ),
+    "guarantee": (
+        "The promise itself. It holds for what it names, whatever anybody does with that, now or "
+        "later, and whatever else they know. It does not wear out with the number of questions."
+    ),
+    "whole file": (
+        "What holds for somebody who has the file, and with it all columns of all answers. The "
+        "guarantee above is for one column, and for whoever sees no more than that."
+    ),
+    TAKEN: (
+        "What the builder did not give, so that it was read off the private rows, without noise. "
+        "classes: the labels that occur, even once. bounds, target_bounds: the smallest and the "
+        "largest number of a column, each of them somebody's. rows_hint: the number of rows, "
+        "rounded to one digit. The promise covers none of it."
+    ),
+    "rows": (
+        "How many rows there were is private unless it says otherwise. The public figure is one "
+        "that the builder gave, to choose settings by. It should not have been counted."
+    ),
+    "noise": (
+        "How large the random numbers are that were added to the sums. The noise is what protects."
+    ),
+    "bounds": (
+        "How long keys, queries and values may be. Longer ones were cut to this length before "
+        "they were added up, so nobody counts for more. They have to be set without looking at the "
+        "rows: a bound that was read off them is somebody's."
+    ),
+    "temperature": (
+        "How sharply an answer follows the rows nearest to the question. Sharper answers rest "
+        "on fewer rows, so the noise weighs more. It cannot be changed afterwards."
+    ),
+    "kernel": (
+        "The features that stand for exp(scale·⟨query, key⟩), and how well. This error comes "
+        "on top of the noise, and is part of the ± of every answer."
+    ),
+    "features": (
+        "What the rows were turned into before they were added up; it follows from settings."
+    ),
+    "second moments": (
+        "How features go together: least squares needs it. Part of the noise is spent on it."
+    ),
+    "noise of sums": (
+        "What the noise does to the two sums behind an answer, at the worst: the answer is one "
+        "divided by the other, so what matters is how large the sums themselves are."
+    ),
+    "matching rows": (
+        "How many rows like the question there have to be for its answer to mean something. "
+        "An answer that rests on fewer is noise."
+    ),
+    "error bound": (
+        "How far an answer of this structure can be off, whatever the rows and the question, but "
+        "for one time in twenty."
+    ),
+    "prediction": (
+        "What answers will be like, guessed from settings, or from the noisy sums where it says "
+        "so: how much they differ from question to question, and how far they are from exact "
+        "attention. Your rows may differ; the ± of an answer is about the rows themselves."
+    ),
+    MOSTLY_NOISE: (
+        "Answers differ less from question to question than they are off: most questions get the "
+        "same answer, the mean of all rows, and noise. A guess from public numbers and from this "
+        "file, for rows that are spread evenly. The ± of an answer is about the rows themselves."
+    ),
+    "size": ("How much is in the file. It does not grow with the number of rows."),
+    "entropy": (
+        "Where the random numbers came from. SystemEntropy is the operating system, through a "
+        "cipher; anything else is for tests."
+    ),
+    "made by": ("The version of the software that made it."),
+    "context": ("What the private rows are to the model that this is for."),
+    "unit": ("What one record is, in the words of whoever built this."),
+    "places": ("Which layers and heads of a model answer from this file."),
+}
+
+# Lines that a file cannot prove, whatever is in it.
+_STATED = {TAKEN, "rows", "bounds", "entropy", "made by", "context", "unit", "places"}
 
 
 def sheet(*, title: str, body: str, footer: str) -> str:
@@ -69,6 +162,21 @@ def numbers(
     return (
         f'<div class="table"><table class="numbers">\n<caption>{escape(caption)}</caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def card_lines(card: Card) -> str:
+    """Return a card, each line with what it means, and with a mark if the file cannot prove it."""
+    return "\n".join(_line(title, text) for title, text in card.sentences)
+
+
+def _line(title: str, text: str) -> str:
+    meaning = escape(MEANINGS[title])
+    stated = ' <em class="stated">stated by the builder</em>' if title in _STATED else ""
+    return (
+        f'<div class="line"><details><summary><b>{escape(title)}</b> <span>{escape(text)}{stated}'
+        f"</span></summary><p>{meaning}</p></details>"
+        f'<p class="aside" aria-hidden="true">{meaning}</p></div>'
     )
 
 

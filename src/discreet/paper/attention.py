@@ -12,7 +12,7 @@ from scipy import special
 
 from discreet import _validate, accounting
 from discreet._typing import Floats
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.errors import BudgetExceeded
 from discreet.paper.bounds import Box, Logits, Net, copies_needed, single_failure_for, tail_bound
 from discreet.paper.design import Nodes

@@ -23,7 +23,7 @@ from discreet import _validate, accounting
 from discreet.accounting import Mechanism, calibrate, gaussian_sigma
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.noise import DiscreteLaplace, IntegerLaw, RoundedGaussian
-from discreet.noise.law import LARGEST_SCALE
+from discreet.noise.exact import LARGEST_SCALE
 from discreet.paper.forest import (
     ConsistentForest,
     Forest,

@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet._typing import Floats, Integers
 from discreet.noise.entropy import Entropy
-from discreet.noise.law import IntegerLaw
+from discreet.noise.exact import IntegerLaw
 from discreet.paper.options import Estimator
 
 # How much memory one gather may take; more queries than fit are answered in several.

@@ -14,8 +14,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from discreet import _validate
-from discreet.ledger.account import Account
-from discreet.ledger.ledger import Ledger, account_of
+from discreet.ledger.ledger import Account, Ledger, account_of
 from discreet.noise import Entropy
 from discreet.paper.bounds import Box, Logits, Net, copies_needed, public_bound
 from discreet.privacy import Neighbours, Privacy

@@ -19,16 +19,15 @@ from numpy.typing import ArrayLike
 
 from discreet import _validate, accounting
 from discreet._arrays import float64, plain_numbers
-from discreet._card import Card
 from discreet._typing import Floats
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
-from discreet.ledger.account import count
+from discreet.ledger.ledger import count
 from discreet.noise import SystemEntropy
 from discreet.paper.design import Nodes
 from discreet.paper.forest import ExactTrees, Forest
 from discreet.paper.options import Accounting, Options, described
-from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
+from discreet.privacy import NOT_PRIVATE, Card, Guarantee, Neighbours, Privacy, rounded_up
 
 BUILD_BYTES = 24
 

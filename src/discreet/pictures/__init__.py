@@ -5,21 +5,19 @@ Curves differ in line and marker as well as in colour, and the colours (Okabe an
 apart by colour-blind people. Figures are narrow, so that their letters are legible on a phone.
 """
 
-from discreet.pictures.accuracy import (
-    accuracy_against_epsilon,
-    lost_accuracy,
-    secrets_found,
-    votes,
-)
-from discreet.pictures.budgets import budgets
-from discreet.pictures.errors import (
+from discreet.pictures.figures import (
     OWNERS_EYES,
     Panel,
+    accuracy_against_epsilon,
+    budgets,
     error_against_epsilon_and_rows,
     error_against_length_and_epsilon,
     errors_of_mechanisms,
     exact_against_private,
+    lost_accuracy,
     noise_by_level,
+    secrets_found,
+    votes,
 )
 from discreet.pictures.style import Curve, as_svg, check_suffix, data_uri, dress, save
 

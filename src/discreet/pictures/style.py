@@ -38,7 +38,13 @@ _SUFFIXES = (".png", ".svg")
 
 @dataclass(frozen=True)
 class Curve:
-    """Points to draw, with the standard error of each y if it was measured."""
+    """Points to draw.
+
+    Attributes:
+        x: where.
+        y: how high.
+        stderr: the standard error of each y, if it was measured.
+    """
 
     x: Sequence[float]
     y: Sequence[float]
@@ -63,6 +69,14 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure as PNG or SVG, as the suffix says: whole, or not at all.
 
     An SVG follows whoever looks at it into the dark, background and all.
+
+    Args:
+        figure: to write.
+        path: ends in .png or .svg.
+
+    Raises:
+        InvalidInput: if it has another suffix.
+        OSError: if it cannot be written.
     """
     check_suffix(path)
     with whole_file(path) as file:
@@ -74,13 +88,27 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def check_suffix(path: Path) -> None:
-    """Raise `InvalidInput` if `save` cannot write such a file."""
+    """Raise `InvalidInput` if `save` cannot write such a file.
+
+    Args:
+        path: that is meant to be written.
+
+    Raises:
+        InvalidInput: if its suffix is neither .png nor .svg.
+    """
     if path.suffix.lower() not in _SUFFIXES:
         raise InvalidInput(f"Expected a picture to end in .png or .svg, got {path.name}.")
 
 
 def as_svg(figure: Figure) -> str:
-    """Return an SVG without background, in colours that follow the page into the dark."""
+    """Return an SVG without background, in colours that follow the page into the dark.
+
+    Args:
+        figure: to show.
+
+    Returns:
+        One `<svg>` element.
+    """
     return _svg(figure, transparent=True)
 
 
@@ -98,7 +126,14 @@ def _svg(figure: Figure, *, transparent: bool) -> str:
 
 
 def data_uri(figure: Figure) -> str:
-    """Return the SVG as an address for `<img src>`: nothing is fetched."""
+    """Return the SVG as an address for `<img src>`: nothing is fetched.
+
+    Args:
+        figure: to show.
+
+    Returns:
+        A data URI.
+    """
     return "data:image/svg+xml;base64," + base64.b64encode(as_svg(figure).encode()).decode()
 
 
@@ -120,7 +155,11 @@ def figure_of(*, height: float, title: str) -> tuple[Figure, Axes]:
 
 
 def dress(axes: Axes) -> None:
-    """Give axes the common look."""
+    """Give axes the common look.
+
+    Args:
+        axes: to change.
+    """
     axes.grid(visible=True, color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(colors=INK, labelsize=9.5, which="both")

@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.errors import DiscreetError, InvalidInput, PrivacyLeakWarning
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of

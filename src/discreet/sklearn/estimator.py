@@ -18,16 +18,15 @@ from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from discreet import _validate
-from discreet._card import TAKEN, Card
 from discreet._typing import Array, Floats
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.accounting import Receipt
 from discreet.errors import CorruptRelease, InvalidInput, NotPrivateWarning, PrivacyLeakWarning
 from discreet.features.base import SymmetricMap
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
-from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
+from discreet.privacy import NOT_PRIVATE, TAKEN, Card, Guarantee, Neighbours, Privacy, rounded_up
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.registry import READABLE, Readable, from_bytes, to_bytes
 from discreet.sklearn import readers

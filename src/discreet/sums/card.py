@@ -1,7 +1,6 @@
 """What every card says of who is protected, and how much."""
 
-from discreet._card import taken
-from discreet.privacy import NOT_PRIVATE, Neighbours
+from discreet.privacy import NOT_PRIVATE, Neighbours, taken
 from discreet.sums.layout import RowLayout
 from discreet.sums.release import Released
 

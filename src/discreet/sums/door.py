@@ -17,10 +17,10 @@ from typing import Generic, NoReturn, Self, TypeVar
 
 from discreet import _validate
 from discreet._typing import Integers
-from discreet._warn import Note
+from discreet._validate import Note
 from discreet.accounting import Receipt
 from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
-from discreet.ledger.account import Account, count
+from discreet.ledger.ledger import Account, count
 from discreet.noise import Entropy, SystemEntropy
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.layout import AnyLayout_co, RowLayout

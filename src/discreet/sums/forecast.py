@@ -5,9 +5,8 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from discreet import _validate
-from discreet._card import titled
 from discreet.features.base import RowMap
-from discreet.privacy import rounded_up
+from discreet.privacy import rounded_up, titled
 from discreet.sums.settings import Shape, Unit
 
 

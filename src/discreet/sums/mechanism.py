@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 from discreet import _validate
 from discreet._typing import Array
 from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
-from discreet.ledger.account import Account
+from discreet.ledger.ledger import Account
 from discreet.noise import Entropy
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.door import Door, Latch

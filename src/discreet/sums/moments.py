@@ -18,7 +18,7 @@ import numpy as np
 from discreet import _validate
 from discreet._typing import Floats, Integers
 from discreet.features.base import FEATURE_RADIUS
-from discreet.noise.law import LARGEST_SCALE
+from discreet.noise.exact import LARGEST_SCALE
 from discreet.privacy import Neighbours, Privacy
 from discreet.sums.layout import RowLayout
 from discreet.sums.settings import Unit, noise_multiplier, part_sigmas, unit_sensitivity

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet import _validate
 from discreet._typing import Array
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.accounting.receipt import checked_leaks
 from discreet.errors import InvalidInput, PrivacyLeakWarning
 from discreet.features.base import NORMS

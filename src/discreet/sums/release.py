@@ -15,7 +15,7 @@ from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 from discreet.sums.layout import AnyLayout_co, RowLayout
 
 if TYPE_CHECKING:
-    from discreet._card import Card
+    from discreet.privacy import Card
 
 
 @dataclass(frozen=True, eq=False, repr=False)

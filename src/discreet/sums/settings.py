@@ -15,9 +15,9 @@ from typing import Generic, TypeVar
 
 from discreet import _validate, accounting
 from discreet.accounting import Receipt
-from discreet.ledger.account import Account, check
+from discreet.ledger.ledger import Account, check
 from discreet.noise import Entropy, RoundedGaussian
-from discreet.noise.law import LARGEST_SCALE
+from discreet.noise.exact import LARGEST_SCALE
 from discreet.privacy import Guarantee, Neighbours, Privacy
 from discreet.sums.layout import AnyLayout_co, RowLayout
 

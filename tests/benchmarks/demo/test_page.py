@@ -5,7 +5,7 @@ import re
 import pytest
 from markup import Reader
 
-from discreet._card import Card
+from discreet.privacy import Card
 from discreet_benchmarks.demo import page
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet import accounting
-from discreet.accounting import loss
+from discreet.accounting import compose, loss
 
 ONE = {"neighbours": "replace"}
 
@@ -34,24 +34,24 @@ def test_the_reported_error_covers_the_real_one(counts, tilt):
 
 def test_the_numerical_error_is_charged(monkeypatch):
     mechanism = accounting.Laplace(scale=10.0, sensitivity=1.0, **ONE)
-    usual = loss.composed_epsilon([(mechanism, 50)], 1e-6)
+    usual = compose.composed_epsilon([(mechanism, 50)], 1e-6)
     convolve = loss._convolve
     monkeypatch.setattr(loss, "_convolve", lambda *a: (convolve(*a)[0], 1e-3))
-    assert loss.composed_epsilon([(mechanism, 50)], 1e-6) > usual * (1 + 1e-5)
+    assert compose.composed_epsilon([(mechanism, 50)], 1e-6) > usual * (1 + 1e-5)
     # An error that leaves nothing of δ: no answer from the grid, but one from the closed form.
     monkeypatch.setattr(loss, "_convolve", lambda *a: (convolve(*a)[0], 1e3))
-    assert loss._epsilon_on_grid([(mechanism, 50)], 1e-6) == math.inf
-    assert usual < loss.composed_epsilon([(mechanism, 50)], 1e-6) < 1.2 * usual
+    assert loss.epsilon_on_grid([(mechanism, 50)], 1e-6) == math.inf
+    assert usual < compose.composed_epsilon([(mechanism, 50)], 1e-6) < 1.2 * usual
 
 
 def test_rounding_errors_of_the_masses_are_charged_for_each_mechanism(monkeypatch):
     """And not only up to some number of them: where they exceed half of δ, the grid is silent."""
     mechanism = accounting.Laplace(scale=10.0, sensitivity=1.0, **ONE)
-    usual = loss._epsilon_on_grid([(mechanism, 40)], 1e-6)
+    usual = loss.epsilon_on_grid([(mechanism, 40)], 1e-6)
     monkeypatch.setattr(loss, "_MASS_ERROR", 0.01)
-    assert usual < loss._epsilon_on_grid([(mechanism, 40)], 1e-6) < 1.1 * usual
-    assert loss._epsilon_on_grid([(mechanism, 50)], 1e-6) == math.inf
-    assert loss.composed_epsilon([(mechanism, 50)], 1e-6) < math.inf
+    assert usual < loss.epsilon_on_grid([(mechanism, 40)], 1e-6) < 1.1 * usual
+    assert loss.epsilon_on_grid([(mechanism, 50)], 1e-6) == math.inf
+    assert compose.composed_epsilon([(mechanism, 50)], 1e-6) < math.inf
 
 
 def test_no_answer_lies_below_the_window():

@@ -10,7 +10,7 @@ from data import unit_rows
 from typer.testing import CliRunner
 
 import discreet
-from discreet._warn import Note
+from discreet._validate import Note
 from discreet.cli import app, inputs
 from discreet.testing import Seeded
 

@@ -98,7 +98,7 @@ def test_it_keeps_counting_for_an_analyst_whoever_drew_the_other(ledger):
 
 def test_the_order_is_in_the_file_and_not_in_the_clock(ledger, monkeypatch):
     for time in ("2030", "2020", "2010"):
-        monkeypatch.setattr("discreet.ledger.records.now", lambda time=time: time)
+        monkeypatch.setattr("discreet.ledger.store.now", lambda time=time: time)
         if time == "2030":
             held = reserve(ledger, 0.5)
         elif time == "2020":

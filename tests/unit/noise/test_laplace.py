@@ -10,7 +10,7 @@ from replay import Replay
 
 from discreet import InvalidInput
 from discreet.noise import DiscreteLaplace, TruncatedLaplace
-from discreet.noise.geometric import Geometric
+from discreet.noise.laplace import Geometric
 from discreet.testing import Seeded
 
 BAD_REALS = [0, -1, float("nan"), float("inf"), "1", None]

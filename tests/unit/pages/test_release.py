@@ -8,12 +8,17 @@ import warnings
 import numpy as np
 import pytest
 from data import unit_rows
+from hypothesis import given
+from hypothesis import strategies as st
 from markup import Reader
 from scipy import stats
 
 import discreet
-from discreet.pages import as_html, asking, explained
-from discreet.pages.promise import Promise
+from discreet.accounting import gaussian_sigma
+from discreet.pages import as_html
+from discreet.pages.release import Promise, _directions, by_epsilon, by_length, how_many
+from discreet.pages.sheet import MEANINGS
+from discreet.privacy import Guarantee
 from discreet.readers.attention import Memories
 from discreet.readers.attention.reader import WITHIN
 from discreet.testing import Seeded
@@ -46,7 +51,7 @@ def test_every_file_has_a_page_and_every_line_of_its_card_a_meaning(path):
     assert "stated by the builder" in reader.text
     for title, sentence in release.card.sentences:
         assert sentence in reader.text
-        assert explained.MEANINGS[title] in reader.text
+        assert MEANINGS[title] in reader.text
     assert ("NOT PRIVATE: This file" in reader.text) == (not release.card.to_dict()["private"])
     assert reader.all("script") == []
     loading = [each["href"] for each in reader.all("link")] + reader.all("img")
@@ -59,7 +64,7 @@ def test_a_private_file_raises_no_alarm_and_says_what_it_knows(memory):
     assert "What clinic.safetensors promises" in text
     assert "right at most 548 times in 1,000" in text  # Φ(1/(2·4.2247)) = 0.5471
     assert "whether your row was in it" in text
-    for each in (*asking.by_length(memory), *asking.by_epsilon(memory)):
+    for each in (*by_length(memory), *by_epsilon(memory)):
         assert f"±{each.error:.2g}" in text
 
 
@@ -150,10 +155,10 @@ def test_names_are_text(memory):
 
 
 def test_the_errors_are_the_memory_s_own(memory):
-    lengths = asking.by_length(memory)
+    lengths = by_length(memory)
     assert [each.at for each in lengths] == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert lengths[0].noise < lengths[-1].noise  # longer questions attend to fewer rows
-    queries = asking._directions(memory)
+    queries = _directions(memory)
     np.testing.assert_allclose(np.linalg.norm(queries, axis=-1), 1)
     _, stderr = memory.attend(queries, stderr=True)
     assert lengths[-1].error == pytest.approx(WITHIN * np.median(stderr))
@@ -171,8 +176,8 @@ def test_other_epsilons_are_what_other_builds_have():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", discreet.PrivacyLeakWarning)
-        for each in asking.by_epsilon(built(1.0)):
-            own = asking.by_length(built(each.at))[-1]
+        for each in by_epsilon(built(1.0)):
+            own = by_length(built(each.at))[-1]
             assert each.noise == pytest.approx(own.noise, rel=0.15)
             assert each.error == pytest.approx(own.error, rel=0.15)
 
@@ -180,8 +185,8 @@ def test_other_epsilons_are_what_other_builds_have():
 def test_heads_and_public_rows_are_asked_about_too():
     keys = np.stack([unit_rows(300, 4, seed=seed) for seed in range(2)])
     made = discreet.build(keys, keys, epsilon=4.0, delta=1e-5, scale=1.0)
-    assert asking._directions(made).shape == (2, 200, 4)
-    assert len(asking.by_length(made)) == 5
+    assert _directions(made).shape == (2, 200, 4)
+    assert len(by_length(made)) == 5
     public = unit_rows(900, 4, seed=5)
     made = discreet.build(
         keys[0],
@@ -193,5 +198,82 @@ def test_heads_and_public_rows_are_asked_about_too():
         kernel="landmarks",
         rows_hint=300,
     )
-    assert asking._directions(made).shape[0] <= 200
+    assert _directions(made).shape[0] <= 200
     assert re.search("an estimate, on the wide side", as_html(made, name="a", pictures=False))
+
+
+# What a guarantee means for one person: bounds that hold, and that are attained.
+
+
+def promise(epsilon=1.0, delta=1e-6, *, mu=None):
+    return Promise(Guarantee(epsilon, delta, "add_remove", unit="row", scope="the file"), mu)
+
+
+def gaussian(epsilon, delta):
+    return promise(epsilon, delta, mu=1 / gaussian_sigma(epsilon=epsilon, delta=delta))
+
+
+def test_the_best_test_of_two_gaussians_attains_it():
+    """Seen in draws: the likelihood ratio test is the best there is (Neyman and Pearson)."""
+    mu, rng = 0.6, np.random.default_rng(0)
+    out, inside = rng.normal(size=400_000), mu + rng.normal(size=400_000)
+    for accused in (0.01, 0.1, 0.5):
+        threshold = np.quantile(out, 1 - accused)
+        assert promise(8.0, mu=mu).found(accused) == pytest.approx(
+            np.mean(inside > threshold), abs=0.004
+        )
+    right = (np.mean(out < mu / 2) + np.mean(inside > mu / 2)) / 2
+    assert promise(8.0, mu=mu).coin == pytest.approx(right, abs=0.003)
+
+
+def test_without_more_it_is_the_definition():
+    said = promise(1.0, 0.001)
+    assert said.found(0.01) == pytest.approx(math.e * 0.01 + 0.001)
+    assert said.found(0.9) == pytest.approx(1 - math.exp(-1) * (0.1 - 0.001))
+    assert said.coin == pytest.approx((math.e + 0.001) / (math.e + 1))
+    assert promise(0.0, 0.0).coin == 0.5
+    assert promise(800.0, 0.0).coin == 1.0
+
+
+@given(st.floats(0.05, 10), st.floats(1e-9, 0.01), st.floats(0.001, 0.999))
+def test_a_gaussian_promises_no_less_than_its_epsilon_and_delta(epsilon, delta, accused):
+    """And no more than noise of that size can: by symmetry, and never below chance."""
+    both, plain = gaussian(epsilon, delta), promise(epsilon, delta)
+    assert accused <= both.found(accused) <= plain.found(accused) <= 1
+    assert 0.5 <= both.coin <= plain.coin <= 1
+
+
+@given(st.floats(0.05, 8), st.floats(1e-9, 0.01))
+def test_epsilon_and_delta_of_the_gaussian_are_attained_somewhere(epsilon, delta):
+    """Somewhere power = e^ε·a + δ, or the noise would be too large (Balle and Wang)."""
+    both = gaussian(epsilon, delta)
+    at = stats.norm.sf(epsilon / both.mu + both.mu / 2)
+    assert stats.norm.sf(stats.norm.isf(at) - both.mu) == pytest.approx(
+        math.exp(epsilon) * at + delta, rel=1e-6
+    )
+
+
+def test_people_are_counted_up():
+    assert how_many(0.5470001) == "548"
+    assert how_many(0.5) == "500"
+    assert how_many(1.0) == "1,000"
+
+
+@given(st.floats(0.01, 3), st.integers(1, 6))
+def test_several_of_one_person_are_told_apart_no_better_than_that(epsilon, count):
+    """Laplace noise under a shift of several units, and Gaussian noise, for which it is exact."""
+    laplace = 1 - math.exp(-count * epsilon / 2) / 2  # how often the best test is right
+    assert laplace <= promise(epsilon, 0.0).of_several(count).coin + 1e-12
+    mu = 1 / gaussian_sigma(epsilon=epsilon, delta=1e-5)
+    several = promise(epsilon, 1e-5, mu=mu).of_several(count)
+    assert several.coin == pytest.approx(stats.norm.cdf(count * mu / 2))
+    assert several.coin <= promise(epsilon, 1e-5).of_several(count).coin
+    assert promise(epsilon, 1e-5, mu=mu).of_several(1) == promise(epsilon, 1e-5, mu=mu)
+
+
+def test_several_steps_add_up_their_deltas():
+    several = promise(0.5, 1e-3).of_several(3).guarantee
+    assert several.epsilon == pytest.approx(1.5)
+    assert several.delta == pytest.approx(1e-3 * (1 + math.exp(0.5) + math.exp(1.0)))
+    assert promise(600.0, 1e-3).of_several(10).guarantee.delta == 1.0
+    assert promise(600.0, 1e-3).of_several(10).coin == 1.0

@@ -12,7 +12,7 @@ from rounds import CLIP, calibration, exact_sums, round_of, rounds_of, settings_
 from discreet import InvalidInput
 from discreet.accounting import gaussian_sigma
 from discreet.kernels import FEATURE_RADIUS, Fourier
-from discreet.noise.law import LARGEST_SCALE
+from discreet.noise.exact import LARGEST_SCALE
 from discreet.privacy import Neighbours, Privacy
 from discreet.readers.softmax.layout import Round, Rounds, Weights
 from discreet.sums.moments import drawable

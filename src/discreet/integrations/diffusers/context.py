@@ -12,7 +12,7 @@ from torch import nn
 
 from discreet import _validate
 from discreet._typing import Array
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.errors import InvalidInput
 from discreet.integrations.diffusers.attention import Kind, PrivateProcessor, places_of
 from discreet.ledger import Account, Ledger

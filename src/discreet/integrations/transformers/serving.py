@@ -10,7 +10,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.errors import InvalidInput
 from discreet.integrations.transformers.places import (
     Nothing,

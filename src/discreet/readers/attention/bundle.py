@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet._card import Card
 from discreet._files import whole_file
 from discreet._packing import pack, read, unpack
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.features.fourier import public_normals
 from discreet.features.kernel import Evidence
-from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
+from discreet.privacy import NOT_PRIVATE, Card, Guarantee, rounded_up
 from discreet.readers.attention.card import MOSTLY_NOISE
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.memory import Memory

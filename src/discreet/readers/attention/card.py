@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from discreet._card import Card
+from discreet.privacy import Card
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.prediction import (
     matching_rows,

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, overload
 
 from discreet._typing import Array
-from discreet._warn import warn
+from discreet._validate import warn
 from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
 from discreet.features.kernel import Evidence, Kernel
 from discreet.readers.attention.card import card_of

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._arrays import namespace
-from discreet._card import Card
 from discreet._typing import Array
 from discreet.features.cosines import left_out
 from discreet.noise import RoundedGaussian
+from discreet.privacy import Card
 from discreet.readers.distances.layout import DistanceLayout
 from discreet.sums.asking import Placed, ask
 from discreet.sums.card import protection, protection_facts

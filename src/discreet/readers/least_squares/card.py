@@ -1,6 +1,6 @@
 """What a regression says about itself, for people and for programs. Public numbers only."""
 
-from discreet._card import Card
+from discreet.privacy import Card
 from discreet.readers.least_squares.layout import Moments
 from discreet.sums.card import protection, protection_facts
 from discreet.sums.release import Released

@@ -1,6 +1,6 @@
 """What a classifier says about itself, for people and for programs. Public numbers only."""
 
-from discreet._card import Card
+from discreet.privacy import Card
 from discreet.readers.softmax.layout import Rounds
 from discreet.sums.card import protection, protection_facts
 from discreet.sums.release import Released
