@@ -67,7 +67,7 @@ class Registry(Generic[AnyMap]):
         Raises:
             InvalidInput: it is not.
         """
-        if type(given) not in self.kinds:
+        if type(given) not in KINDS or getattr(given, "argument", None) != self.argument:
             names = ", ".join(kind.__name__ for kind in self.kinds)
             _validate.reject_argument(self.argument, given, f"{AUTO!r}, or exactly one of {names}")
 

@@ -265,13 +265,15 @@ class Accumulator(Generic[AnyLayout_co]):
             gram: rows of each record, if their Gram matrices are needed.
         """
         rest = sum(
-            layout.head_count * (4 * (layout.kernel.dim + layout.columns) + 2 * gram)
-            for layout in layouts
+            [
+                layout.head_count * (4 * (layout.kernel.dim + layout.columns) + 2 * gram)
+                for layout in layouts
+            ]
         )
         width = max(map(_feature_count, layouts)) + rest
-        exact = min(layout.exact_rows for layout in layouts)
+        exact = min([layout.exact_rows for layout in layouts])
         # Each thread holds products as large as the sums, twice while they are converted.
-        largest = max(sum(map(math.prod, layout.shapes)) for layout in layouts)
+        largest = max([sum(map(math.prod, layout.shapes)) for layout in layouts])
         threads = min(self._threads, max(_PRODUCTS_AT_ONCE // largest, 1))
         chunk = max(min(_FEATURES_AT_ONCE // threads // width, exact), self._gram_rows, 1)
         return chunk, max(min(threads, -(-rows // chunk)), 1)

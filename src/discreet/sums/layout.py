@@ -59,7 +59,7 @@ class RowLayout(abc.ABC):
         heads = tuple(_validate.whole("heads", length, at_least=1) for length in self.heads)
         object.__setattr__(self, "heads", heads)
 
-    @property
+    @cached_property
     def head_count(self) -> int:
         """How many heads there are."""
         return math.prod(self.heads)

@@ -96,10 +96,10 @@ class Settings(Generic[AnyLayout_co]):
                     f"{self.multiplier * self.group_rows:,.0f} times what one row can contribute",
                 )
 
-    @property
+    @cached_property
     def head_count(self) -> int:
         """The number of heads of all layers together."""
-        return sum(layout.head_count for layout in self.layouts)
+        return sum([layout.head_count for layout in self.layouts])
 
     @property
     def multiplier(self) -> float:
@@ -145,9 +145,8 @@ class Settings(Generic[AnyLayout_co]):
 
     def laws(self, layout: RowLayout) -> tuple[RoundedGaussian, ...]:
         """Return the noise of each part of a layer."""
-        return tuple(
-            RoundedGaussian(sigma=each) for each in part_sigmas(layout, self.sigma(layout))
-        )
+        sigmas = part_sigmas(layout, self.sigma(layout))
+        return tuple([RoundedGaussian(sigma=each) for each in sigmas])
 
     @property
     def crude_multiplier(self) -> float:
@@ -224,7 +223,7 @@ def rows_are_public(neighbours: Neighbours, unit: str) -> bool:
 
 def part_sigmas(layout: RowLayout, sigma: float) -> tuple[float, ...]:
     """Return the standard deviation of the noise on each part, given that of the first."""
-    return tuple(sigma / weight for weight in layout.part_weights)
+    return tuple([sigma / weight for weight in layout.part_weights])
 
 
 def unit_sensitivity(

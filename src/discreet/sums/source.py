@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -62,7 +63,7 @@ class Table:
         """The number of rows n."""
         return int(self.keys.shape[-2])
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         """Heads and widths, without the number of rows."""
         return Shape(

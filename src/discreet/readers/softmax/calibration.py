@@ -10,6 +10,7 @@ bounds, the records and the proof are the memory's.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -73,7 +74,7 @@ class Confidence(Table):
         """Return what the classifier with this W makes of a table."""
         return cls(table.keys, table.values, table, layout)
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         """Keys are one zero; values are the differences, and the classes."""
         return Shape(heads=(), key_dim=1, value_dim=len(_FACTORS) + self.layout.columns)
