@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps
-from rounds import calibration, exact_sums, judged_sums, round_of, rounds_of, settings_of
+from rounds import calibration, calibration_sums, exact_sums, round_of, rounds_of, settings_of
 
 from discreet.privacy import Neighbours
 from discreet.sums.settings import Unit
@@ -252,8 +252,8 @@ def test_second_moments_have_their_share_of_all_rounds():
 
 
 def last_moved(whole, weights, *neighbours):
-    """How far what is judged moves between two tables (keys, labels, groups), over the claim."""
-    sums = (judged_sums(whole, weights, *each) for each in neighbours)
+    """How far the calibration moves between two tables (keys, labels, groups), over the claim."""
+    sums = (calibration_sums(whole, weights, *each) for each in neighbours)
     return moved(calibration(whole), *sums)
 
 
@@ -268,7 +268,7 @@ def drawn_weights(draw, kind, classes):
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=7)
 @given(data=st.data())
-def test_one_row_moves_what_is_judged_by_at_most_the_claim(kind, neighbours, data):
+def test_one_row_moves_the_calibration_by_at_most_the_claim(kind, neighbours, data):
     classes = data.draw(st.sampled_from([2, 3, 7]))
     whole = settings_of(rounds_of(MAPS[kind], classes), neighbours)
     keys, labels = data.draw(drawn_rows(classes, st.just(3)))
@@ -287,7 +287,7 @@ def test_one_row_moves_what_is_judged_by_at_most_the_claim(kind, neighbours, dat
 @pytest.mark.parametrize("kind", ["linear", "lines and waves"])
 @settings(max_examples=6)
 @given(data=st.data())
-def test_one_record_moves_what_is_judged_by_at_most_the_claim(kind, group_rows, neighbours, data):
+def test_one_record_moves_the_calibration_by_at_most_the_claim(kind, group_rows, neighbours, data):
     layout = rounds_of(MAPS[kind], 3, resolution=14)
     whole = settings_of(layout, neighbours, Unit.RECORD, group_rows)
     sizes = st.integers(1, 6)
@@ -353,7 +353,7 @@ def test_replaced_rows_reach_what_labels_and_probabilities_let_them(classes):
 
 @pytest.mark.parametrize("size", [1, 2, 100, 128, 129, 1_000])
 @pytest.mark.parametrize("group_rows", GROUP_ROWS)
-def test_judged_records_are_cut_exactly_and_not_more_than_needed(group_rows, size):
+def test_calibration_records_are_cut_exactly_and_not_more_than_needed(group_rows, size):
     whole = settings_of(rounds_of(MAPS["waves"]), unit=Unit.RECORD, group_rows=group_rows)
     keys, zeros = np.tile(LONG, (size, 1)), np.zeros(size, int)
     nothing = (*NOTHING, zeros[:0])
