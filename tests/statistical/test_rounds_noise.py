@@ -114,7 +114,7 @@ def calibrated(kind):
             totals, stated = made.totals
             errors.append((totals - truth) / stated)
     assert len(noises) == 5
-    unit = Calibration.of(MANY, made.released.layout.resolution).real_unit
+    unit = Calibration.of(made.released.layout).real_unit
     return np.concatenate(noises) * unit, np.concatenate(errors)
 
 

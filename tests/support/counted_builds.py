@@ -89,7 +89,7 @@ class CountedBuilds:
             (("account", "dataset"), "^Expected account, or ledger and dataset, not both.$"),
             (("account", "analyst"), "^Expected account, or ledger and dataset, not both.$"),
             (("ledger",), "Expected a dataset"),
-            (("dataset",), "to come with a ledger"),
+            (("dataset",), "to be given with a ledger"),
         ],
     )
     def test_halves_and_doubles_of_an_account_are_refused(self, ledger, counted, message):

@@ -98,6 +98,7 @@ LONG = ("demo", "paper report")
 UNREAL = ("ledger void",)
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG + UNREAL])
 def test_examples_run_as_printed(prepared, name):
     before = ["fit" if name == "predict" else "build"]
@@ -109,6 +110,7 @@ def test_examples_run_as_printed(prepared, name):
         assert result.exit_code == 0, f"{line}: {result.output}"
 
 
+@pytest.mark.docs
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_long_examples_run_as_printed(prepared, name):
