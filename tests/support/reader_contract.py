@@ -39,7 +39,7 @@ GROUP_ROWS = (0.3, 1.0, 2.5)
 ALPHA = 1e-4
 
 # σ and weights are rounded: so much more than the claim is within one part in 10^15.
-ROUNDED = 1 + Fraction(1, 10**15)
+ROUNDED = (1 + Fraction(1, 10**15)) ** 2
 
 _SPECIAL = st.sampled_from([0.0, 1.0, -1.0, 1e-200, 1e300, -1e300, 0.49999, 2.0])
 NUMBERS = st.one_of(_SPECIAL, st.floats(-3, 3))
@@ -154,15 +154,23 @@ def same_bits(one, other):
 
 
 def moved(settings_, one, other):
-    """How far sums are apart, squared, exactly, over what the settings claim."""
+    """How far sums are apart, squared, over what is claimed of them; exactly.
+
+    In units of the noise that is really drawn; and on the way, in lattice units: parts times their
+    weights are never further apart than √heads times the sensitivity.
+    """
     parts = iter(zip(one, other, strict=True))
-    squared = Fraction(0)
+    in_noise = in_units = Fraction(0)
     for layout in settings_.layouts:
-        for weight in layout.part_weights:
+        sensitivity = Fraction(settings_.sensitivity(layout))
+        for weight, law in zip(layout.part_weights, settings_.laws(layout), strict=True):
             a, b = next(parts)
             squares = sum(int(x) ** 2 for x in (a - b).ravel())
-            squared += squares * (Fraction(weight) / Fraction(settings_.sensitivity(layout))) ** 2
-    return squared / settings_.head_count
+            in_noise += squares / Fraction(law.sigma) ** 2
+            in_units += squares * (Fraction(weight) / sensitivity) ** 2
+    assert in_units <= settings_.head_count * ROUNDED
+    spent = Fraction(settings_.share) / Fraction(settings_.multiplier) ** 2
+    return in_noise / (settings_.head_count * spent)
 
 
 class ReaderContract:
