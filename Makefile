@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # itself is renewed first: the one that comes with Python 3.11 takes twice the time for the rest.
 PIP    := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all lint format docs bench screenshots clean
+.PHONY: demo test test-docs test-all lint format docs bench screenshots clean
 
 demo: $(VENV)/.installed
 	$(BIN)/discreet demo --force
@@ -16,12 +16,15 @@ demo: $(VENV)/.installed
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-# The fast set: what every change must pass.
+# The fast set, which every change must pass: the guarantee, the bits and behaviour.
 test: lint
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not docs"
 
-# Everything: long statistical runs, builds that are killed, the documents, the demo's page in a browser
-# and the examples included.
+# What people read: documents, examples, the gallery, the site, the demo's page and the report.
+test-docs: $(VENV)/.tested-all
+	$(PYTEST) -m docs
+
+# Everything: `test-docs`, long statistical runs and builds that are killed included.
 test-all: $(VENV)/.tested-all lint
 	$(PYTEST)
 

@@ -3,12 +3,18 @@
 import warnings
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from discreet.errors import MostlyNoiseWarning
 
-# No deadline: the machines that run this have noisy neighbours.
-settings.register_profile("discreet", deadline=None, print_blob=True)
+# No deadline: the machines that run this have noisy neighbours. Contracts are classes, whose tests
+# several classes inherit; none of them keeps anything in `self`.
+settings.register_profile(
+    "discreet",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.differing_executors],
+)
 settings.load_profile("discreet")
 
 

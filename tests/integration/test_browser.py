@@ -18,7 +18,7 @@ from data import unit_rows
 
 import discreet
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.docs, pytest.mark.slow]
 
 ROOT = pathlib.Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "discreet"]

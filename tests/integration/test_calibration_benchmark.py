@@ -5,6 +5,8 @@ import pytest
 
 import benchmarks
 
+pytestmark = pytest.mark.docs
+
 
 @pytest.fixture(scope="module")
 def calibration():

@@ -12,6 +12,8 @@ from documents import blocks, matches, run
 
 import discreet
 
+pytestmark = pytest.mark.docs
+
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})

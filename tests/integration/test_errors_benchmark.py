@@ -12,6 +12,8 @@ from errors_measure import FOURIER, MINIMAX, NYSTROM, Effort, Recipe
 import benchmarks
 from discreet import NotCoveredWarning
 
+pytestmark = pytest.mark.docs
+
 ROOT = pathlib.Path(__file__).parents[2]
 TINY = Effort(builds=1, few=1, most_rows=300)
 

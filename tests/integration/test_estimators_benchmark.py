@@ -17,6 +17,8 @@ from sklearn.linear_model import Ridge
 import benchmarks
 from discreet.accounting import gaussian_sigma
 
+pytestmark = pytest.mark.docs
+
 
 @pytest.fixture(scope="module")
 def benchmark():

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.docs
+
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 

@@ -17,6 +17,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.docs
+
 ROOT = pathlib.Path(__file__).parents[2]
 COMMANDS = re.findall(r"`python (examples/.+?)`", (ROOT / "examples" / "README.md").read_text())
 HELPERS = {

@@ -15,6 +15,8 @@ from discreet.testing import Silent
 from discreet_benchmarks.paper import constant, costs, distance_methods, report
 from discreet_benchmarks.paper.page import FULL, QUICK, Size
 
+pytestmark = pytest.mark.docs
+
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 KEPT = DOCS / report.PAGE

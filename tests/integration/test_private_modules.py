@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 import discreet
 from discreet.nn import bounds_of, from_multihead
 
+pytestmark = pytest.mark.docs
+
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
 

@@ -9,6 +9,8 @@ import pytest
 
 import discreet
 
+pytestmark = pytest.mark.docs
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 

@@ -20,7 +20,7 @@ pytest.importorskip("sphinx", reason="needs the extra `docs`")
 
 from browser import DESK, PHONE, brightness, contrasts, go, widths
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.docs, pytest.mark.slow]
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 SPHINX = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]

@@ -6,6 +6,8 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
+pytestmark = pytest.mark.docs
+
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])

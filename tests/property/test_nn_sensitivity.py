@@ -117,9 +117,19 @@ def state_of(records, door):
     return [each.released.state for each in made.memories]
 
 
-@pytest.mark.parametrize("door", [of_encoded, of_list, of_arrays])
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("beside", ["torch.float32", "torch.float16", "torch.int64"])
+DOORS = [of_encoded, of_list, of_arrays]
+BESIDE = ["torch.float32", "torch.float16", "torch.int64"]
+
+
+# Every odd record at every door, beside each type at one of them: all pairs are met.
+@pytest.mark.parametrize(
+    ("door", "odd", "beside"),
+    [
+        (door, odd, BESIDE[(place + number) % 3])
+        for place, odd in enumerate(ODD)
+        for number, door in enumerate(DOORS)
+    ],
+)
 def test_an_odd_record_is_refused_or_leaves_others_as_they_are(door, odd, beside):
     """Sums of records together are the sums of each alone: exactly, so nobody moved anybody."""
     records = [ODD[beside], ODD[odd], ODD[beside] * 3]

@@ -37,7 +37,7 @@ def settings_of(unit=Unit.ROW, **changes):
 ROUNDS, CLIP = LAYOUT.rounds, LAYOUT.clip
 ON_SUMS = SIGMA * CLIP / math.sqrt(LAYOUT.of_round)
 ON_MOMENTS = SIGMA / math.sqrt(LAYOUT.moments)
-ON_JUDGED = 3 * SIGMA / math.sqrt(LAYOUT.judging)
+ON_CALIBRATION = 3 * SIGMA / math.sqrt(LAYOUT.judging)
 
 
 @cache
@@ -93,8 +93,8 @@ MANY = 1_000  # classes, to have much noise in few builds
 
 
 @cache
-def judged(kind):
-    """Noise on what is judged, in real units; errors of totals, in units of what is stated."""
+def calibrated(kind):
+    """Noise on the calibration, in real units; errors of totals, in units of what is stated."""
     noises, errors, sample = [], [], RoundedGaussian.sample
 
     def watched(law, size, *, entropy=None):
@@ -114,19 +114,19 @@ def judged(kind):
             totals, stated = made.totals
             errors.append((totals - truth) / stated)
     assert len(noises) == 5
-    unit = Calibration.of(MANY, made.released.layout.resolution).real_unit
+    unit = Calibration.of(made.released.layout).real_unit
     return np.concatenate(noises) * unit, np.concatenate(errors)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_judged_has_its_noise(kind):
+def test_the_calibration_has_its_noise(kind):
     """What a row adds to it is at most 3 long."""
-    is_of_size(judged(kind)[0], KINDS[kind][1] * ON_JUDGED)
+    is_of_size(calibrated(kind)[0], KINDS[kind][1] * ON_CALIBRATION)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_totals_are_as_far_off_as_they_say(kind):
-    is_of_size(judged(kind)[1], 1.0)
+    is_of_size(calibrated(kind)[1], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_records_have_noise_for_all_of_their_rows():
     assert law.sigma * this.layouts[0].real_unit == pytest.approx(3 * ON_SUMS, rel=1e-3)
     last = calibration(whole)
     [law] = last.laws(last.layouts[0])
-    assert law.sigma * last.layouts[0].real_unit == pytest.approx(3 * ON_JUDGED, rel=1e-3)
+    assert law.sigma * last.layouts[0].real_unit == pytest.approx(3 * ON_CALIBRATION, rel=1e-3)
 
 
 def test_rounds_and_parts_have_noise_of_their_own():

@@ -6,24 +6,13 @@ Test modules inherit `CountedBuilds` and say how they build.
 import numpy as np
 import pytest
 import torch
+from ledgers import Watching
 
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.ledger import Ledger, State
 from discreet.testing import Seeded
 
 _SPEND = {"epsilon": 1.0, "delta": 1e-6}
-
-
-class Watching(Seeded):
-    """The noise of a seed; notes what a ledger says whenever some is drawn."""
-
-    def __init__(self, seed, ledger):
-        super().__init__(seed)
-        self.ledger, self.seen = ledger, []
-
-    def words(self, count):
-        self.seen.append([each.state for each in self.ledger.statement("clinic").spends])
-        return super().words(count)
 
 
 def state_of(models):
@@ -100,7 +89,7 @@ class CountedBuilds:
             (("account", "dataset"), "^Expected account, or ledger and dataset, not both.$"),
             (("account", "analyst"), "^Expected account, or ledger and dataset, not both.$"),
             (("ledger",), "Expected a dataset"),
-            (("dataset",), "to come with a ledger"),
+            (("dataset",), "to be given with a ledger"),
         ],
     )
     def test_halves_and_doubles_of_an_account_are_refused(self, ledger, counted, message):

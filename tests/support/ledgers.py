@@ -13,6 +13,18 @@ KEYS = np.linspace(-1, 1, 24).reshape(8, 3)
 VALUES = np.linspace(-1, 1, 16).reshape(8, 2)
 
 
+class Watching(testing.Seeded):
+    """The noise of a seed; notes what a ledger says of "clinic" whenever some is drawn."""
+
+    def __init__(self, seed, ledger):
+        super().__init__(seed)
+        self.ledger, self.seen = ledger, []
+
+    def words(self, count):
+        self.seen.append([each.state for each in self.ledger.statement("clinic").spends])
+        return super().words(count)
+
+
 def gaussian(epsilon, *, delta=DELTA, neighbours=Neighbours.ADD_REMOVE):
     sigma = gaussian_sigma(epsilon=epsilon, delta=delta)
     return Gaussian(sigma=sigma, sensitivity=1.0, neighbours=neighbours)

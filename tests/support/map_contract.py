@@ -114,7 +114,7 @@ class RowContract:
     def test_a_file_and_a_pickle_bring_the_same_map_back(self, kernel):
         copied = pickle.loads(pickle.dumps(kernel))
         assert copied == kernel
-        again = self.registry.FEATURES.restore(kernel.parameters(), kernel.arrays())
+        again = self.registry.restore(kernel.parameters(), kernel.arrays())
         keys = sized_keys(kernel, 20)
         for each in (copied, again):
             assert type(each) is type(kernel)

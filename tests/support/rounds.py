@@ -75,15 +75,15 @@ def exact_sums(settings, keys, labels, groups=None):
     return adder.sums
 
 
-def judged_table(table, layout, weights):
+def confidence_table(table, layout, weights):
     """What is added up of rows after the last round, with this W: an array of shape (r, C)."""
     return Confidence(table.keys, table.values, table, layout.at(Weights.of(weights)))
 
 
-def judged_sums(settings, weights, keys, labels, groups=None):
+def calibration_sums(settings, weights, keys, labels, groups=None):
     """The exact sums of the last release over rows, with this W."""
     [layout] = settings.layouts
     adder = Accumulator(calibration(settings))
     table = Table(keys, np.asarray(labels)[:, None])
-    adder.add([judged_table(table, layout, weights)], groups=groups)
+    adder.add([confidence_table(table, layout, weights)], groups=groups)
     return adder.sums

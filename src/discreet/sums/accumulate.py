@@ -18,6 +18,7 @@ from discreet._typing import Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.sums import records
 from discreet.sums.layout import AnyLayout_co, RowLayout
+from discreet.sums.moments import SecondMoments
 from discreet.sums.progress import Advance, unseen
 from discreet.sums.settings import Settings, Unit
 from discreet.sums.source import Index, Records, Table
@@ -153,16 +154,21 @@ class Accumulator(Generic[AnyLayout_co]):
             rows = np.sort(members.ravel())
             for layer, table in enumerate(tables):
                 self._add_rows(layer, table, rows, self.sums, advance)
-        elif size <= self._gram_rows and not self._has_moments:
+        elif size <= self._gram_rows and self._have_one_part:
             self._add_short(tables, size, members, advance)
-        elif size <= self._gram_rows and len(tables) == 1:
+        elif size <= self._gram_rows and self._is_one_with_moments:
             self._add_short_with_moments(tables[0], size, members, advance)
         else:
             self._add_long(tables, members, advance)
 
     @property
-    def _has_moments(self) -> bool:
-        return any(len(layout.shapes) > 1 for layout in self.settings.layouts)
+    def _have_one_part(self) -> bool:
+        return all(len(layout.shapes) == 1 for layout in self.settings.layouts)
+
+    @property
+    def _is_one_with_moments(self) -> bool:
+        first, *more = self.settings.layouts
+        return not more and isinstance(first, SecondMoments) and len(first.shapes) == 3
 
     def _add_short_with_moments(
         self, table: Table, size: int, members: Integers, advance: Advance

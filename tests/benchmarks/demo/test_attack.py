@@ -7,6 +7,8 @@ import pytest
 
 from discreet_benchmarks.demo import attack, digits
 
+pytestmark = pytest.mark.docs
+
 
 @pytest.fixture(scope="module")
 def data():

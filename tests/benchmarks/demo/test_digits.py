@@ -4,6 +4,8 @@ import pytest
 
 from discreet_benchmarks.demo import digits
 
+pytestmark = pytest.mark.docs
+
 
 @pytest.fixture(scope="module")
 def data():

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.docs
+
 
 def test_findings_are_of_the_right_size(found):
     assert 0.9 < found.answers.within < 1

@@ -12,6 +12,8 @@ from discreet.paper import oracle
 from discreet_benchmarks.paper import attention
 from discreet_benchmarks.paper.attention import METHODS, Setting, task_of
 
+pytestmark = pytest.mark.docs
+
 
 @given(
     seed=st.integers(0, 2**32 - 1),

@@ -9,6 +9,8 @@ from discreet_benchmarks.paper import distance_methods as methods
 from discreet_benchmarks.paper.attention import sigma
 from discreet_benchmarks.paper.distance_methods import Distances
 
+pytestmark = pytest.mark.docs
+
 
 def distances(power=1, dim=1, rows=300, epsilon=1.0):
     rng = np.random.default_rng(5)

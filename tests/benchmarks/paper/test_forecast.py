@@ -21,6 +21,8 @@ from discreet_benchmarks.paper.attention import (
 )
 from discreet_benchmarks.paper.forecast import Design
 
+pytestmark = pytest.mark.docs
+
 SETTINGS = [
     Setting(rows=64),
     Setting(rows=128, dim=1, epsilon=4.0),

@@ -18,6 +18,8 @@ from discreet_benchmarks.paper.page import (
     times,
 )
 
+pytestmark = pytest.mark.docs
+
 
 def test_a_sentence_that_is_not_so_is_refused():
     assert claim(bool("so"), "So.") == "So."

@@ -5,6 +5,8 @@ import pytest
 
 from discreet_benchmarks.paper import trees
 
+pytestmark = pytest.mark.docs
+
 DEPTHS = [(1, 2, 3, 4), (2, 4), (4,), (1, 3, 4), (3, 4)]
 
 

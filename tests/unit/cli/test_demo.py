@@ -32,6 +32,7 @@ def shown(tmp_path_factory):
     return done.stdout, folder
 
 
+@pytest.mark.docs
 def test_the_demo_shows_card_accuracy_and_alternatives(shown):
     text, folder = shown
     for part in (
@@ -54,6 +55,7 @@ def test_the_demo_shows_card_accuracy_and_alternatives(shown):
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.docs
 def test_the_demo_replaces_its_page_only_by_force(shown, monkeypatch):
     _, folder = shown
     monkeypatch.chdir(folder)
@@ -97,6 +99,7 @@ def test_page_and_picture_have_two_names(tmp_path):
     assert "two names" in result.stderr
 
 
+@pytest.mark.docs
 def test_the_demo_needs_no_matplotlib_and_prints_json(found, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "discreet.pictures", None)
     # By its name in full: the package also has the command, a function called demo.

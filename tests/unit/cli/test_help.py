@@ -108,6 +108,7 @@ LONG = ("demo", "paper report")
 UNREAL = ("ledger void",)
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG + UNREAL])
 def test_examples_run_as_printed(prepared, name):
     before = [{"predict": "fit", "query": "distances"}.get(name, "build")]
@@ -119,6 +120,7 @@ def test_examples_run_as_printed(prepared, name):
         assert result.exit_code == 0, f"{line}: {result.output}"
 
 
+@pytest.mark.docs
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_long_examples_run_as_printed(prepared, name):

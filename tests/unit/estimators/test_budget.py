@@ -160,8 +160,8 @@ def test_an_account_or_its_parts_but_not_both(case, ledger, more):
     [
         ({"ledger": "budget.db", "dataset": "clinic"}, "ledger"),
         ({"account": "clinic"}, "account='clinic'"),
-        ({"dataset": "clinic"}, "come with a ledger"),
-        ({"analyst": "eve"}, "come with a ledger"),
+        ({"dataset": "clinic"}, "given with a ledger"),
+        ({"analyst": "eve"}, "given with a ledger"),
     ],
 )
 def test_what_nobody_can_count_on_is_refused_by_fit(case, given, message):

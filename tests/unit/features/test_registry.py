@@ -13,6 +13,7 @@ from discreet.features.fourier import Fourier
 from discreet.features.kernel import Wanted
 from discreet.features.minimax import Minimax
 from discreet.features.taylor import Taylor
+from discreet.readers import registry as readers
 from discreet.sums.source import Table
 from discreet.testing import Seeded
 
@@ -52,10 +53,10 @@ def test_a_file_of_an_unknown_kind_is_refused():
         memory = discreet.build(
             rows, rows, epsilon=1, delta=1e-6, kernel=Affine(4, **BOUNDS), value_norm=2.0
         )
-        data = discreet.readers.attention.card.to_bytes(memory.released)
-        discreet.readers.attention.card.from_bytes(data)
+        data = readers.to_bytes(memory)
+        readers.from_bytes(data)
     with pytest.raises(CorruptRelease):
-        discreet.readers.attention.card.from_bytes(data)
+        readers.from_bytes(data)
 
 
 def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():

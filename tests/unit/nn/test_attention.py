@@ -365,7 +365,7 @@ def test_whoever_builds_or_attaches_is_told_once_that_outputs_are_noise(tmp_path
 
 
 def test_outputs_that_are_clear_of_the_noise_need_no_warning():
-    mha, context = multihead(shrink=1.0), CONTEXT.repeat(1_000, 1)
+    mha, context = multihead(shrink=1.0), CONTEXT.repeat(100, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", discreet.MostlyNoiseWarning)
         made = from_multihead(

@@ -53,7 +53,7 @@ def job():
 
 
 @pytest.fixture(scope="module")
-def crew(job):
+def pool(job):
     with WorkerPool(2) as own:
         own.brief(job.__getstate__())
         yield own
@@ -93,14 +93,14 @@ def test_what_is_released_is_counted(data, tmp_path):
         processes.build(data, **counted)
 
 
-def test_tasks_come_back_whatever_is_printed_on_the_way(crew):
+def test_tasks_come_back_whatever_is_printed_on_the_way(pool):
     work = [(worker_tasks.answer, (number,)) for number in range(20)]
-    found = sorted(crew.results(work))
+    found = sorted(pool.results(work))
     assert found == [((4, 2), number) for number in range(20)]
 
 
-def test_all_workers_work(crew):
-    seen = set(crew.results([(worker_tasks.name_of_process, ())] * 4))
+def test_all_workers_work(pool):
+    seen = set(pool.results([(worker_tasks.name_of_process, ())] * 4))
     assert len(seen) == 2
     assert os.getpid() not in seen
 
@@ -122,9 +122,9 @@ def test_results_that_nobody_waits_for_end_the_crew(job):
             list(own.results([(worker_tasks.answer, (1,))]))
 
 
-def test_what_a_task_raises_says_no_more_than_others_may_know(crew):
+def test_what_a_task_raises_says_no_more_than_others_may_know(pool):
     with pytest.raises(discreet.DiscreetError, match="ValueError") as found:
-        list(crew.results([(worker_tasks.fail, ())]))
+        list(pool.results([(worker_tasks.fail, ())]))
     assert "secret" not in repr(found.value)
     assert found.value.__cause__ is found.value.__context__ is None
 
@@ -194,12 +194,12 @@ def exact_sums(keys):
         yield sums[0].tobytes()[:24]
 
 
-def test_the_key_is_in_no_command_line_and_in_no_environment(crew, job):
-    [environment] = crew.results([(worker_tasks.environment, ())])
+def test_the_key_is_in_no_command_line_and_in_no_environment(pool, job):
+    [environment] = pool.results([(worker_tasks.environment, ())])
     secret, _ = job.__getstate__()
     for form in (secret.key.hex(), repr(secret.key), str(list(secret.key))):
         assert form not in repr(environment)
-    for worker in crew._workers:
+    for worker in pool._workers:
         assert secret.key not in b" ".join(os.fsencode(each) for each in worker.process.args)
 
 
@@ -234,8 +234,8 @@ WAITING = """
 import time
 from discreet.shards.pool import WorkerPool
 
-with WorkerPool(2) as crew:
-    print(*[worker.process.pid for worker in crew._workers], flush=True)
+with WorkerPool(2) as pool:
+    print(*[worker.process.pid for worker in pool._workers], flush=True)
     time.sleep(600)
 """
 
@@ -264,11 +264,11 @@ def test_workers_that_are_killed_in_the_middle_change_nothing(tmp_path, groups, 
     options = {**PLAIN, "kernel": "fourier", "rows_hint": 24_000}
     killed = set()
 
-    def results(crew, work):
+    def results(pool, work):
         """Kill each worker once, while others are at work or just before they get some."""
-        for count, each in enumerate(all_results(crew, work)):
+        for count, each in enumerate(all_results(pool, work)):
             if count in (3, 8):
-                worker = crew._workers[len(killed) % 2].process
+                worker = pool._workers[len(killed) % 2].process
                 os.kill(worker.pid, signal.SIGKILL)
                 killed.add(worker.pid)
             yield each

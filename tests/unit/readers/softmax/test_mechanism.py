@@ -1,4 +1,4 @@
-"""All rounds together: what a plain loop would do, one guarantee, and what an interrupt leaves."""
+"""What public numbers lead to; and all rounds together: a plain loop, one guarantee, interrupts."""
 
 import math
 
@@ -11,10 +11,14 @@ from rounds import calibration, first_round, later_round, resolved
 import discreet
 from discreet import InvalidInput
 from discreet.accounting import Gaussian, Receipt, gaussian_sigma
+from discreet.features.fourier import UnitFourier
+from discreet.features.landmarks import UnitLandmarks
+from discreet.features.linear import UnitLinear
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Neighbours
 from discreet.readers.softmax import mechanism
 from discreet.readers.softmax.layout import Weights
+from discreet.readers.softmax.mechanism import noise_of_round
 from discreet.readers.softmax.options import SoftmaxOptions
 from discreet.sums.settings import Unit
 from discreet.testing import Seeded, Silent
@@ -32,7 +36,7 @@ def rows_of(count, classes=3, seed=0):
 
 
 def plain_loop(kernel, keys, labels, epsilon):
-    """The same rounds in floating point, without noise; and how many directions are slowed."""
+    """The same rounds in floating point, without noise; and how many directions it shortens."""
     sigma, classes = gaussian_sigma(epsilon=epsilon, delta=1e-6), 3
     features = kernel.key_features(keys).features / kernel.unit
     of_round = (1 - MOMENTS - JUDGING) / ROUNDS
@@ -67,7 +71,7 @@ def sure(logits, labels, sigma):
 
 
 @pytest.mark.parametrize(
-    ("kind", "count", "epsilon", "slowed"),
+    ("kind", "count", "epsilon", "preconditioned"),
     [
         ("linear", 200, 2.0, 0),
         ("waves", 500, 2.0, 0),
@@ -75,13 +79,13 @@ def sure(logits, labels, sigma):
         ("linear, nearly constant", 60_000, 0.01, 1),  # features are cut before they are squared
     ],
 )
-def test_without_noise_it_is_a_plain_loop(kind, count, epsilon, slowed):
+def test_without_noise_it_is_a_plain_loop(kind, count, epsilon, preconditioned):
     keys, labels = rows_of(count)
     kernel = maps(DIM)[kind]
     options = {"classes": range(3), "epsilon": epsilon, "delta": 1e-6, "features": kernel}
     made = discreet.softmax_regression(keys, labels, entropy=Silent(), **options)
     truth, found = plain_loop(kernel, keys, labels, epsilon)
-    assert found == slowed
+    assert found == preconditioned
     # What all classes have in common says nothing; cutting residuals towards zero leaves some.
     weights, truth = (each - each.mean(axis=1)[:, None] for each in (made.coefficients, truth))
     np.testing.assert_allclose(weights, truth, atol=2e-3 * np.abs(truth).max())
@@ -136,19 +140,19 @@ def test_the_receipt_is_the_composition_of_all_noise_that_was_drawn(
     sums = [sigma for sigma, shape in drawn.laws if shape == (1, 3, count)]
     [diagonal] = [sigma for sigma, shape in drawn.laws if shape == (1, count)]
     [upper] = [sigma for sigma, shape in drawn.laws if len(shape) == 2 and shape[1] != count]
-    [judging] = [sigma for sigma, shape in drawn.laws if shape == (1, 8 + 3 + 1, 2)]
+    [calibration_sigma] = [sigma for sigma, shape in drawn.laws if shape == (1, 8 + 3 + 1, 2)]
     assert len(drawn.laws) == ROUNDS + 3
-    assert drawn.laws[-1] == (judging, (1, 8 + 3 + 1, 2))
+    assert drawn.laws[-1] == (calibration_sigma, (1, 8 + 3 + 1, 2))
     assert sums == [this.laws(this.layouts[0])[0].sigma for this in rounds]
     assert [diagonal, upper] == [law.sigma for law in first.laws(first.layouts[0])[1:]]
     assert diagonal == pytest.approx(upper * math.sqrt(2), rel=1e-12)
 
     # Each round with all of its parts, and the last release, is one Gaussian of its sensitivity.
     last = calibration(whole)
-    assert judging == last.laws(last.layouts[0])[0].sigma
+    assert calibration_sigma == last.laws(last.layouts[0])[0].sigma
     ratios = [
         this.sensitivity(this.layouts[0]) / sigma
-        for this, sigma in zip([*rounds, last], [*sums, judging], strict=True)
+        for this, sigma in zip([*rounds, last], [*sums, calibration_sigma], strict=True)
     ]
     squared = math.fsum(ratio**2 for ratio in ratios)
     claimed = made.released.mechanism.spread
@@ -333,3 +337,68 @@ def test_progress_shows_which_round_it_is_and_no_number_of_rows(capsys):
         keys, labels, classes=range(3), features="linear", entropy=Silent(), **SPEND
     )
     assert capsys.readouterr() == ("", "")
+
+
+def settings_for(dim=4, classes=3, unit=Unit.ROW, **options):
+    chosen = SoftmaxOptions(classes=range(classes), **{"epsilon": 1.0, "delta": 1e-6} | options)
+    return resolved(dim, chosen, unit=unit)
+
+
+def features_for(dim=4, **options):
+    [layout] = settings_for(dim, **options).layouts
+    return layout.kernel
+
+
+def test_features_follow_from_public_numbers():
+    assert features_for(key_norm=2.0) == UnitFourier(
+        4, frequencies=512, scale=3 / 4, key_norm=2.0, query_norm=2.0
+    )
+    few, many = (features_for(rows_hint=rows).frequencies for rows in (1_000, 10**6))
+    assert few < many
+    wide = features_for(384, key_norm=2.0)
+    assert wide == UnitLinear(384, key_norm=2.0, stretch=8.0)
+    assert features_for(384, rows_hint=10**6) == UnitLinear(384, stretch=8.0)
+    for dim in (4, 384):
+        public = unit_rows(300, dim, seed=9)
+        assert isinstance(features_for(dim, public_rows=public), UnitLandmarks)
+    for kind in ("linear", "rays", "waves", "lines_and_waves"):
+        assert features_for(features=kind, rows_hint=1_000).kind == kind
+
+
+def test_two_classes_are_cut_less_than_several():
+    assert [settings_for(classes=count).layouts[0].clip for count in (2, 3, 100)] == [0.4, 0.2, 0.2]
+
+
+def test_more_features_than_can_be_squared_are_refused():
+    assert features_for(8_191, features="linear").features == 8_192
+    with pytest.raises(InvalidInput, match=r"features.*8,193.*8,192"):
+        settings_for(8_192, features="linear")
+
+
+def test_more_classes_than_add_up_exactly_are_refused():
+    assert settings_for(classes=2**14, features="linear").layouts[0].columns == 2**14
+    with pytest.raises(InvalidInput, match="classes"):
+        settings_for(classes=2**14 + 1, features="linear")
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("unit", Unit)
+def test_each_release_has_its_share_and_the_settings_of_the_whole(unit, neighbours):
+    group_rows = 2.5 if unit is Unit.RECORD else 1.0
+    whole = settings_for(
+        unit=unit, neighbours=neighbours, features="linear", group_rows=group_rows, rows_hint=77
+    )
+    [layout] = whole.layouts
+    later = later_round(whole, Weights.of(np.ones((5, 3))))
+    parts = {"of_first": first_round(whole), "of_round": later, "judging": calibration(whole)}
+    for name, part in parts.items():
+        assert part.share == getattr(layout, name)
+        assert (part.privacy, part.unit) == (whole.privacy, unit)
+        assert (part.group_rows, part.rows_hint) == (group_rows, 77)
+        [own] = part.layouts
+        spent = part.sensitivity(own) / part.sigma(own)
+        assert spent**2 * whole.multiplier**2 == pytest.approx(part.share, rel=1e-12)
+    assert noise_of_round(whole) == pytest.approx(later.sigma(later.layouts[0]), rel=1e-12)
+    assert noise_of_round(whole) >= parts["of_first"].laws(parts["of_first"].layouts[0])[
+        0
+    ].sigma * (1 - 1e-9)

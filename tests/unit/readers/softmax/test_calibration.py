@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps
-from rounds import judged_table, rounds_of
+from rounds import confidence_table, rounds_of
 
 import discreet
 from discreet.features.fourier import UnitFourier
@@ -31,17 +31,17 @@ def weights_of(kind, scale=20.0, classes=CLASSES):
     return np.random.default_rng(1).normal(size=shape) * scale
 
 
-def judged(kind, table=None, weights=None):
+def calibrated(kind, table=None, weights=None):
     table = Table(KEYS, LABELS[:, None]) if table is None else table
     weights = weights_of(kind) if weights is None else weights
-    return judged_table(table, rounds_of(MAPS[kind], CLASSES), weights)
+    return confidence_table(table, rounds_of(MAPS[kind], CLASSES), weights)
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.5, 20.0, 1e4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_row_adds_whether_it_is_right_less_how_sure_and_its_label(kind, scale):
     weights = weights_of(kind, scale)
-    keys, values = judged(kind, weights=weights).read(slice(0, ROWS))
+    keys, values = calibrated(kind, weights=weights).read(slice(0, ROWS))
     assert np.array_equal(keys, np.zeros((ROWS, 1)))
     assert values.shape == (ROWS, 8 + CLASSES)
     logits = MAPS[kind].key_features(KEYS).features / MAPS[kind].unit @ weights
@@ -59,12 +59,12 @@ def test_each_row_adds_whether_it_is_right_less_how_sure_and_its_label(kind, sca
 
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_is_judged_the_same_to_the_bit_alone_in_any_batch_and_at_any_place(kind, kept):
-    together = judged(kind).read(slice(0, ROWS))[1]
+def test_a_row_is_calibrated_the_same_to_the_bit_alone_in_any_batch_and_at_any_place(kind, kept):
+    together = calibrated(kind).read(slice(0, ROWS))[1]
 
     def table(order):
         made = Table(KEYS[order], LABELS[order, None])
-        return judged(kind, CachedFeatures.of(made, MAPS[kind]) if kept else made)
+        return calibrated(kind, CachedFeatures.of(made, MAPS[kind]) if kept else made)
 
     whole = table(np.arange(ROWS))
     assert np.array_equal(whole.read(slice(0, ROWS))[1], together)
@@ -94,7 +94,7 @@ def test_few_features_are_in_memory_at_a_time_however_many_rows_are_asked_for():
     table = Watched(np.resize(KEYS, (rows, 3)), np.zeros((rows, 1)))
     weights = np.random.default_rng(0).normal(size=(kernel.features, 2))
     sizes.clear()
-    values = judged_table(table, rounds_of(kernel), weights).read(slice(0, rows))[1]
+    values = confidence_table(table, rounds_of(kernel), weights).read(slice(0, rows))[1]
     assert len(sizes) == 4
     assert sum(size for size, _ in sizes) == rows * kernel.features
     assert max(size for size, _ in sizes) <= 2**21

@@ -15,9 +15,10 @@ from safetensors import safe_open
 
 import discreet
 from discreet import CorruptRelease, NotPrivateWarning
-from discreet import _packing as container
+from discreet import _packing as packing
 from discreet.kernels import Fourier, Minimax, Taylor
 from discreet.readers import registry as loading
+from discreet.sums import container
 from discreet.testing import Seeded
 
 SPEND = {"epsilon": 1.0, "delta": 1e-6}
@@ -46,9 +47,9 @@ def resealed(memory, change):
     settings = json.loads(metadata["settings"])
     change(settings, tensors, metadata)
     metadata["settings"] = json.dumps(settings)
-    metadata["checksum"] = container.BLANK
+    metadata["checksum"] = packing.BLANK
     blank = safetensors.save(tensors, metadata=metadata)
-    return blank.replace(container.BLANK.encode(), container.digest(blank), 1)
+    return blank.replace(packing.BLANK.encode(), packing.digest(blank), 1)
 
 
 CLASSES = [f'"{number}" é\\' * 9 for number in range(40)]

@@ -63,34 +63,38 @@ def test_steps_are_shorter_along_long_directions_and_the_same_along_others(
     seed, size, scale, noise, most
 ):
     moments = symmetric(seed, size, scale)
-    slowed = Preconditioner.of(moments, noise, most)
+    preconditioned = Preconditioner.of(moments, noise, most)
     values, vectors = np.linalg.eigh(moments)
     edge = max(noise * math.sqrt(2 * size), most)
     for value, vector in zip(values, vectors.T, strict=True):
         factor = most / value if value > edge else 1.0
         assert 0 < factor <= 1
-        np.testing.assert_allclose(slowed(vector[:, None])[:, 0], vector * factor, atol=1e-9)
+        np.testing.assert_allclose(
+            preconditioned(vector[:, None])[:, 0], vector * factor, atol=1e-9
+        )
     gradient = np.random.default_rng(seed + 1).normal(size=(size, 3))
-    assert np.linalg.norm(slowed(gradient)) <= np.linalg.norm(gradient) * (1 + 1e-12)
+    assert np.linalg.norm(preconditioned(gradient)) <= np.linalg.norm(gradient) * (1 + 1e-12)
     np.testing.assert_allclose(
-        slowed.directions.T @ slowed.directions, np.eye(len(slowed.missing)), atol=1e-9
+        preconditioned.directions.T @ preconditioned.directions,
+        np.eye(len(preconditioned.missing)),
+        atol=1e-9,
     )
 
 
-def test_without_long_directions_nothing_is_slowed():
-    slowed = Preconditioner.of(np.diag([3.0, 2.0, -50.0]), 0.0, 3.0)
+def test_without_long_directions_nothing_is_preconditioned():
+    preconditioned = Preconditioner.of(np.diag([3.0, 2.0, -50.0]), 0.0, 3.0)
     gradient = np.ones((3, 2))
-    assert np.array_equal(slowed(gradient), gradient)
+    assert np.array_equal(preconditioned(gradient), gradient)
 
 
-def test_noise_alone_slows_next_to_nothing():
+def test_noise_alone_preconditions_next_to_nothing():
     """Its largest eigenvalue is at the edge: √(2·r) deviations of a diagonal entry."""
     size, noise = 300, 4.0
     rng = np.random.default_rng(2)
     upper = np.triu(rng.normal(size=(size, size)) * noise / math.sqrt(2), 1)
     moments = upper + upper.T + np.diag(rng.normal(size=size) * noise)
-    slowed = Preconditioner.of(moments, noise, 1e-3)
-    assert len(slowed.missing) <= 2
+    preconditioned = Preconditioner.of(moments, noise, 1e-3)
+    assert len(preconditioned.missing) <= 2
     largest = np.linalg.eigvalsh(moments).max()
     assert largest == pytest.approx(noise * math.sqrt(2 * size), rel=0.06)
     row = np.zeros((size, 1))

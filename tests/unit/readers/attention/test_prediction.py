@@ -89,7 +89,7 @@ def test_a_release_that_is_paid_for_is_kept_where_warnings_are_errors(tmp_path):
         memory.attend(KEYS[:2])
 
 
-def test_without_a_public_number_the_noisy_sums_are_judged():
+def test_without_a_public_number_the_noisy_sums_are_assessed():
     with pytest.warns(MostlyNoiseWarning, match="as the noisy sums count them"):
         discreet.build(KEYS, VALUES, **SPEND, scale=5.0, entropy=Seeded(1))
     with pytest.warns(MostlyNoiseWarning):
@@ -114,7 +114,7 @@ def test_good_memories_are_not_warned_of(seed):
         discreet.build(keys, values, **SPEND, **options, entropy=Seeded(seed)).attend(keys[:2])
 
 
-def test_rows_with_much_in_common_are_judged_by_what_the_sums_show():
+def test_rows_with_much_in_common_are_assessed_by_what_the_sums_show():
     """Digits and rows that are centred have the same plan, and not the same answers."""
     keys, values = digits()
     plan = discreet.plan(rows=1_350, key_dim=64, value_dim=10, **SPEND)
@@ -195,7 +195,7 @@ def options(draw):
     width=st.sampled_from([1, 50]),
     heads=st.sampled_from([(), (3,)]),
 )
-def test_judging_never_fails(given, rows, dim, width, heads):
+def test_the_prediction_never_fails(given, rows, dim, width, heads):
     """It is done when the noise has been paid for."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MostlyNoiseWarning)

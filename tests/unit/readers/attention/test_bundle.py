@@ -9,7 +9,7 @@ from data import unit_rows
 
 import discreet
 from discreet import _packing as container
-from discreet.readers.attention import bundle as several
+from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 from discreet.testing import Silent
 
@@ -24,48 +24,48 @@ def memories(**options):
 
 
 @pytest.fixture(scope="module")
-def several_of_them():
+def memories_of_a_model():
     return Memories(tuple(memories()), NOTES, {"one.map": np.eye(2)})
 
 
-def test_a_file_brings_them_all_back(several_of_them, tmp_path):
-    path = tmp_path / "several.safetensors"
-    several_of_them.save(path)
+def test_a_file_brings_them_all_back(memories_of_a_model, tmp_path):
+    path = tmp_path / "bundle.safetensors"
+    memories_of_a_model.save(path)
     for opened in (discreet.load(path), Memories.load(path)):
-        assert str(opened.card) == str(several_of_them.card)
-        assert opened.guarantee == several_of_them.guarantee
+        assert str(opened.card) == str(memories_of_a_model.card)
+        assert opened.guarantee == memories_of_a_model.guarantee
         np.testing.assert_array_equal(opened.arrays["one.map"], np.eye(2))
-        for mine, theirs in zip(opened, several_of_them, strict=True):
+        for mine, theirs in zip(opened, memories_of_a_model, strict=True):
             np.testing.assert_array_equal(mine.released.state, theirs.released.state)
-    assert discreet.combine([several_of_them]).epsilon == pytest.approx(8.0, rel=1e-3)
+    assert discreet.combine([memories_of_a_model]).epsilon == pytest.approx(8.0, rel=1e-3)
 
 
-def test_the_card_speaks_for_all(several_of_them):
-    card = str(several_of_them.card)
+def test_the_card_speaks_for_all(memories_of_a_model):
+    card = str(memories_of_a_model.card)
     assert "all 4 memories of this build together" in card
     assert "logits at most 1 to 3" in card
     assert "a row" in card
-    facts = several_of_them.card.to_dict()
+    facts = memories_of_a_model.card.to_dict()
     assert facts["memories"] == 4
     assert json.loads(json.dumps(facts)) == facts
-    assert len(several_of_them) == 4
-    assert "ε = 8" in repr(several_of_them)
+    assert len(memories_of_a_model) == 4
+    assert "ε = 8" in repr(memories_of_a_model)
 
 
-def test_only_memories_of_one_release_belong_together(several_of_them):
-    for wrong in ((), (several_of_them[0], memories()[1])):
+def test_only_memories_of_one_release_belong_together(memories_of_a_model):
+    for wrong in ((), (memories_of_a_model[0], memories()[1])):
         with pytest.raises(discreet.InvalidInput, match="one release"):
             Memories(wrong, {}, {})
     with pytest.raises(discreet.InvalidInput, match="all of its heads"):
-        Memories(several_of_them.members * 2, {}, {})
+        Memories(memories_of_a_model.members * 2, {}, {})
 
 
 @pytest.mark.parametrize(
     "notes", [{"guarantee": "ε = 0"}, {"unit": "a\nguarantee  ε = 0"}, {"unit": "\x1b[2J"}]
 )
-def test_notes_cannot_pass_for_lines_of_the_card(several_of_them, notes):
+def test_notes_cannot_pass_for_lines_of_the_card(memories_of_a_model, notes):
     with pytest.raises(discreet.InvalidInput, match="notes"):
-        Memories(several_of_them.members, notes, {})
+        Memories(memories_of_a_model.members, notes, {})
 
 
 def altered(data, change):
@@ -107,22 +107,22 @@ def false_title(settings):
 @pytest.mark.parametrize(
     "change", [claims_less, one_claims_less, one_is_silent, another_unit, false_title]
 )
-def test_a_file_cannot_claim_more_than_its_noise(several_of_them, change):
-    data = several.to_bytes(several_of_them)
-    several.from_bytes(altered(data, lambda settings: None))
+def test_a_file_cannot_claim_more_than_its_noise(memories_of_a_model, change):
+    data = bundle.to_bytes(memories_of_a_model)
+    bundle.from_bytes(altered(data, lambda settings: None))
     with pytest.raises(discreet.CorruptRelease):
-        several.from_bytes(altered(data, change))
+        bundle.from_bytes(altered(data, change))
     with pytest.raises(discreet.CorruptRelease):
-        several.from_bytes(data[:-1])
+        bundle.from_bytes(data[:-1])
 
 
-def test_the_command_line_shows_the_card_and_says_what_else_it_is(several_of_them, tmp_path):
+def test_the_command_line_shows_the_card_and_says_what_else_it_is(memories_of_a_model, tmp_path):
     from typer.testing import CliRunner
 
     from discreet.cli.inputs import opened
 
-    path = tmp_path / "several.safetensors"
-    several_of_them.save(path)
+    path = tmp_path / "bundle.safetensors"
+    memories_of_a_model.save(path)
     from discreet import cli
 
     shown = CliRunner().invoke(cli.app, ["card", str(path)])
@@ -134,6 +134,6 @@ def test_the_command_line_shows_the_card_and_says_what_else_it_is(several_of_the
 def test_noise_from_a_test_source_is_told(tmp_path):
     made = Memories(tuple(memories(entropy=Silent())), {}, {})
     assert not made.private
-    made.save(tmp_path / "several.safetensors")
+    made.save(tmp_path / "bundle.safetensors")
     with pytest.warns(discreet.NotPrivateWarning):
-        assert not discreet.load(tmp_path / "several.safetensors").private
+        assert not discreet.load(tmp_path / "bundle.safetensors").private
