@@ -25,8 +25,3 @@ def test_every_room_is_on_the_list():
     listed = PAGE[PAGE.index("## The rooms") : PAGE.index("## Where is")]
     assert {name for name in rooms | modules if f"`{name}`" not in listed} == {"kernels"}
     assert "`discreet.kernels`" in listed
-
-
-def _is_named(path):
-    """Whether the page has a module: with its folder, as `sums/door.py` or `attention/card.py`."""
-    return re.search(rf"{path.parent.name}/{path.stem}\b", PAGE) is not None

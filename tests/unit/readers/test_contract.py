@@ -11,6 +11,7 @@ import discreet
 from discreet.kernels import Fourier
 from discreet.readers import registry
 from discreet.readers.attention import ATTENTION
+from discreet.readers.distances import DISTANCES
 from discreet.readers.least_squares import LEAST_SQUARES
 from discreet.readers.softmax import SOFTMAX
 from discreet.readers.softmax.layout import Weights
@@ -68,6 +69,19 @@ READERS = {
         answer=lambda release, queries: release.probabilities(queries),
         front=discreet.softmax_regression,
         passes=rounds,
+    ),
+    "distances": Reader(
+        mechanism=DISTANCES,
+        options={"p": 1.5, "bounds": (-1.0, 1.0), "features": 80},
+        value_dim=1,
+        answer=lambda release, queries: release.query(queries),
+        front=discreet.distances,
+    ),
+    "distances without weights": Reader(
+        mechanism=DISTANCES,
+        options={"p": 1, "bounds": (-1.0, 1.0), "features": 80, "weighted": False},
+        value_dim=1,
+        answer=lambda release, queries: release.query(queries),
     ),
 }
 

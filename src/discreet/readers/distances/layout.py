@@ -61,18 +61,22 @@ class DistanceLayout(RowLayout):
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The grid that weights are rounded to."""
-        return Lattice.for_norm(self.weight_bound, resolution=self.resolution)
+        """The grid that weights are rounded to; so are those of rows that all weigh one.
+
+        (Rows of a record that is scaled down weigh less.)
+        """
+        bound = self.weight_bound if self.weighted else 1.0
+        return Lattice.for_norm(bound, resolution=self.resolution)
 
     @cached_property
     def radius(self) -> int:
-        """The largest rounded weight, in lattice units; one where all rows weigh one."""
-        return self.lattice.units(self.weight_bound) if self.weighted else 1
+        """The largest rounded weight, in lattice units."""
+        return self.lattice.units(self.weight_bound if self.weighted else 1.0)
 
     @property
     def real_unit(self) -> float:
         """What one lattice unit of the sums stands for."""
-        return (self.lattice.step if self.weighted else 1.0) / self.kernel.unit
+        return self.lattice.step / self.kernel.unit
 
     @property
     def outer_bound(self) -> float:
@@ -82,7 +86,7 @@ class DistanceLayout(RowLayout):
     @property
     def inner_range(self) -> tuple[int, int]:
         """Weights may have opposite signs; where all rows weigh one, they have not."""
-        return (-(self.radius**2), self.radius**2) if self.weighted else (1, 1)
+        return (-(self.radius**2) if self.weighted else self.radius**2), self.radius**2
 
     @property
     def _largest_product(self) -> int:
@@ -92,7 +96,7 @@ class DistanceLayout(RowLayout):
     def weighed(self, features: Floats, values: Floats, weights: Floats | None) -> Floats:  # noqa: ARG002
         """Return the weights of some rows, in lattice units: shape (1, m, 1)."""
         if not self.weighted:
-            return np.ones((1, features.shape[1], 1))
+            return np.full((1, features.shape[1], 1), float(self.radius))
         clipped = self.lattice.clip_rows(values, norm=self.weight_bound)
         return np.asarray(clipped, dtype=np.float64)[None]
 
