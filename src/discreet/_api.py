@@ -677,8 +677,14 @@ def _source(keys: Array, values: Array, groups: Array, workers: int | None) -> A
     """Return rows as the engine reads them; as they are, if workers will read files."""
     if workers is None:
         return RowSource.of(keys, values, groups)
-    if values is not None or groups is not None:
-        raise InvalidInput("Expected workers to come with discreet.tables.Rows, which names both.")
+    from discreet.tables import Rows
+
+    if values is not None or groups is not None or not isinstance(keys, Rows):
+        raise InvalidInput(
+            "Expected workers to come with a discreet.tables.Rows of files, in the place of keys, "
+            "values and groups.",
+            argument="workers",
+        )
     return keys
 
 

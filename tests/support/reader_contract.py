@@ -71,6 +71,7 @@ class Reader:
         values: what a drawn value may be.
         front: its front door; None if it has none but the engine's.
         passes: what it asks the door for, given settings and a seed for what it may have learned.
+        planned: what a plan takes beside rows, key_dim, ε, δ and the options.
     """
 
     mechanism: Mechanism[Any, Any, Any]
@@ -81,6 +82,7 @@ class Reader:
     values: Any = NUMBERS
     front: Callable[..., Any] | None = None
     passes: Callable[[Settings[Any], int], list[Pass]] = one_pass
+    planned: dict[str, Any] = field(default_factory=dict)
 
     def rows(self, count=40, seed=0):
         """Keys within their bound, and values; always the same."""
@@ -459,6 +461,26 @@ class ReaderContract:
         assert str(made.guarantee) in text
         wanted = {"epsilon": 1.0, "delta": 1e-6, "unit": unit, "neighbours": neighbours}
         assert facts.items() >= (wanted | {"private": True}).items()
+
+    def test_a_plan_says_what_to_expect_from_public_numbers(self, reader):
+        options = {name: each for name, each in reader.options.items() if name != "rows_hint"}
+        name = reader.mechanism.name
+        made, again = (
+            discreet.plan(reader=name, rows=500, key_dim=2, **SPEND, **options, **reader.planned)
+            for _ in range(2)
+        )
+        assert str(made) == str(again)
+        assert made.verdict in str(made)
+        assert made.to_dict()["rows"] == 500
+        careless = discreet.plan(
+            reader=name,
+            rows=10**7,
+            key_dim=2,
+            **SPEND,
+            **options,
+            **reader.planned,
+        )
+        assert "protects nobody" in careless.warning
 
     def test_what_is_saved_and_said_does_not_depend_on_how_many_rows_there_are(self, reader):
         one, other = (reader.build(*reader.rows(count), entropy=Silent()) for count in (40, 39))

@@ -8,11 +8,12 @@ import numpy as np
 from discreet.features.base import FEATURE_RADIUS, RowMap
 from discreet.privacy import Card
 from discreet.sums.card import protection, protection_facts
+from discreet.sums.forecast import Forecast, planned_shape
 from discreet.sums.layout import ValueLayout, default_tau
 from discreet.sums.mechanism import Mechanism
 from discreet.sums.options import SharedOptions
 from discreet.sums.release import Release
-from discreet.sums.settings import Settings, crude_multiplier, value_resolution
+from discreet.sums.settings import Settings, Unit, crude_multiplier, value_resolution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +99,27 @@ class BinMechanism(Mechanism[BinOptions, BinLayout, BinMeans]):
         )
         shared = {"group_rows": options.group_rows, "rows_hint": options.rows_hint}
         return Settings(layouts=(layout,), privacy=options.privacy, unit=unit, **shared)
+
+    def forecast(self, *, rows, key_dim, value_dim, **given):
+        rows, shape = planned_shape(rows=rows, key_dim=key_dim, value_dim=value_dim)
+        whole = self.resolve([shape], BinOptions(rows_hint=rows, **given), unit=Unit.ROW)
+        [layout] = whole.layouts
+        noise = whole.sigma(layout) * layout.real_unit
+        spent = {"epsilon": whole.privacy.epsilon, "delta": whole.privacy.delta}
+        return BinPlan(rows=rows, noise=noise, **spent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinPlan(Forecast):
+    noise: float
+
+    @property
+    def verdict(self):
+        return f"each bin's sum is off by {self.noise:.3g}"
+
+    @property
+    def lines(self):
+        return []
 
 
 BIN_MEANS = BinMechanism()

@@ -41,6 +41,7 @@ READERS = {
         options={"scale": 1.0, "kernel": "minimax", "eps_s": 0.5},
         answer=lambda release, queries: release.attend(queries),
         front=discreet.build,
+        planned={"value_dim": 2},
     ),
     "attention with heads": Reader(
         mechanism=ATTENTION,
@@ -48,6 +49,7 @@ READERS = {
         heads=(2,),
         answer=lambda release, queries: release.attend(queries),
         front=discreet.build,
+        planned={"value_dim": 2},
     ),
     "least squares": Reader(
         mechanism=LEAST_SQUARES,
@@ -112,4 +114,5 @@ class TestToy(ReaderContract):
             mechanism=BIN_MEANS,
             options={"edges": (-0.5, 0.0, 0.4)},
             answer=lambda release, queries: release.means(queries),
+            planned={"value_dim": 2},
         )
