@@ -160,7 +160,7 @@ def card(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Print what a memory, a regression, a classifier or a structure of the paper promises.
+    """Print what a released file promises, whatever it holds.
 
     With --html, write it as one page that loads nothing: the promise in plain words, what can be
     said to somebody in the data, what the file shows and what its builder states, how large errors
@@ -347,7 +347,10 @@ def predict(
 
 @app.command(runs="distances.distances_file")
 def distances(
-    source: options.Source,
+    source: Annotated[
+        Path,
+        typer.Argument(help="Points, shape (n,) or (n, d): FILE or FILE:NAME; or a table."),
+    ],
     weights_file: Annotated[
         Path | None, typer.Argument(help="Weights, shape (n,): FILE or FILE:NAME; else all one.")
     ] = None,

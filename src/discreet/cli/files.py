@@ -103,7 +103,8 @@ def check_arrays(
     """
     check_output(path, force=force, inputs=inputs)
     if path.suffix.lower() != (suffix := ".npz" if several else ".npy"):
-        raise InvalidInput(f"Expected {path} to end in {suffix}.")
+        other = "are several arrays" if several else "is one array"
+        raise InvalidInput(f"Expected {path} to end in {suffix}: what is written {other}.")
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array], *, force: bool) -> None:

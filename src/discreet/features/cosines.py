@@ -83,14 +83,20 @@ class Cosines(RowMap):
             for ends in (self.low, self.high)
         )
         if not all(first < last for first, last in zip(low, high, strict=True)):
-            _validate.reject("bounds", "...", "a lower end and a larger upper end of each column")
-        series = cosine_series(power)[:terms] if self.series is None else np.array(self.series)
+            _validate.reject(
+                "bounds",
+                "...",
+                "(all lower ends, all upper ends), each lower end below its upper end",
+            )
+        own = cosine_series(power)[:terms]
+        series = own if self.series is None else np.array(self.series)
         shaped = series.shape == (terms,) and series.dtype == np.float64
-        if not shaped or not np.all(np.abs(series) <= 2) or not series[0] > 0:
-            _validate.reject("series", "...", f"{terms} coefficients")
+        if not shaped or not np.allclose(series, own, rtol=0, atol=1e-9):
+            _validate.reject("series", "...", f"the first {terms} coefficients of |t|^p")
         series.flags.writeable = False
         self._set(low=low, high=high, power=power, terms=terms, series=series)
-        _validate.real("bounds", self.total_width, above=0, at_most=1e100)
+        _validate.real("bounds", float(np.min(self.widths)), at_least=1e-30)
+        _validate.real("bounds", self.total_width, at_least=1e-100, at_most=1e100)
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -190,7 +196,9 @@ class Cosines(RowMap):
         Returns:
             The features; no row has a factor.
         """
-        scaled = np.rint((keys - self.low) * (2.0**_POINT_BITS / self.widths))
+        # Clipped first: no number of a row, however large, makes numpy say something about it.
+        inside = np.clip(keys, self.low, self.high)
+        scaled = np.rint((inside - self.low) * (2.0**_POINT_BITS / self.widths))
         integers = np.clip(scaled, 0.0, 2.0**_POINT_BITS).astype(np.int64)
         size = len(keys) * self.features
         features = (np.empty(size) if out is None else out[:size]).reshape(len(keys), -1)

@@ -25,6 +25,7 @@ from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.card import MOSTLY_NOISE
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.reader import WITHIN
+from discreet.readers.distances.answers import Distances
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile as Release
 from discreet.readers.registry import whole_guarantee
@@ -36,6 +37,7 @@ _KINDS: dict[type, str] = {
     Memories: "the private context of a model: its layers attend to it instead of to the rows",
     LeastSquares: "a private regression: it predicts numbers from keys",
     SoftmaxRegression: "a private classifier: it says which class a key belongs to",
+    Distances: "private sums of distances: how far any point is from all rows together",
 }
 # What has to be said of the ± of some kernels.
 _OF_EVIDENCE = {

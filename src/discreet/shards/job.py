@@ -274,7 +274,7 @@ class Job:
         total = self._merged(parts)
         _check_shards(total.shards, names)
         with self._latch.releasing():
-            released = release(total, entropy=entropy, account=self._account)
+            released = release(total, entropy=entropy, account=self._account, latch=self._latch)
         [answers] = mechanism.read(released)
         return answers
 

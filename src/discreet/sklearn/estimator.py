@@ -1,7 +1,7 @@
 """What a private classifier and a private regressor have in common: a fit is one release.
 
 What a caller leaves out is taken from the rows, with a warning (`Leak`). A pickle holds the release
-as its file does, and nothing that the file does not.
+as its file does, the estimator's parameters (where it is counted, too), and nothing else.
 """
 
 import abc

@@ -64,6 +64,7 @@ class Door(Generic[AnyLayout_co]):
         entropy: Entropy | None = None,
         account: Account | None = None,
         passes: int = 1,
+        latch: "Latch | None" = None,
     ) -> None:
         """Check that the release would fit the account; read and draw nothing yet.
 
@@ -72,6 +73,7 @@ class Door(Generic[AnyLayout_co]):
             entropy: where the noise comes from; by default the operating system.
             account: on which the release is counted before the first noise, if on any.
             passes: how many there will be.
+            latch: told when noise is about to be drawn, if anybody holds the exact sums.
         """
         self.settings = settings
         self.begin: Callable[[int], Advance] = lambda _: unseen
@@ -79,6 +81,7 @@ class Door(Generic[AnyLayout_co]):
         _validate.instance("entropy", self._entropy, Entropy)
         self._account = account
         self._passes = passes
+        self._latch = latch
         self._receipt: Receipt | None = None
         self._spent = 0.0
         self._drawn = 0
@@ -192,6 +195,8 @@ class Door(Generic[AnyLayout_co]):
             count(self._account, receipt, delta=self.settings.privacy.delta)
             self._receipt = receipt
         self._spent, self._drawn = spent, self._drawn + 1
+        if self._latch is not None:
+            self._latch.spend()
         noisy = []
         for layout in settings.layouts:
             for law, shape in zip(settings.laws(layout), layout.shapes, strict=True):
@@ -212,8 +217,18 @@ class Latch:
         """
         self._noun = noun
         self._closed: str | None = None
+        self._spent = False
         self._lock = threading.Lock()
         self._process = os.getpid()
+
+    def spend(self) -> None:
+        """Keep it closed for ever: noise is about to be drawn."""
+        self._spent = True
+
+    @property
+    def spent(self) -> bool:
+        """Whether noise was drawn."""
+        return self._spent
 
     def check(self) -> None:
         """Raise unless it can still be released: `BudgetExceeded`, or `InvalidInput`."""
@@ -252,7 +267,8 @@ class Latch:
         try:
             yield
         except (BudgetExceeded, LedgerError):
-            self._closed = None
+            if not self._spent:
+                self._closed = None
             raise
 
 
@@ -261,6 +277,7 @@ def release(
     *,
     entropy: Entropy | None = None,
     account: Account | None = None,
+    latch: Latch | None = None,
 ) -> list[Released[AnyLayout_co]]:
     """Add noise to exact sums, and return what may be given away: one state for each layer.
 
@@ -270,7 +287,8 @@ def release(
         partial: the sums.
         entropy: where the noise comes from; by default the operating system.
         account: on which the release is counted before its noise is drawn, if on any.
+        latch: told when noise is about to be drawn.
     """
     _validate.instance("partial", partial, Partial)
-    with Door(partial.settings, entropy=entropy, account=account) as door:
+    with Door(partial.settings, entropy=entropy, account=account, latch=latch) as door:
         return door.release(list(partial.sums), rows=partial.rows)

@@ -140,13 +140,14 @@ class RowLayout(abc.ABC):
         """Return how far one head's state can move when one row changes, in lattice units (L2).
 
         Added or removed: C. Replaced: ‖w⊗a - w'⊗a'‖² = ‖w‖²‖a‖² + ‖w'‖²‖a'‖² - 2⟨w, w'⟩⟨a, a'⟩ with
-        ⟨a, a'⟩ at least the kernel's `least_inner` and ⟨w, w'⟩ within `inner_range`: at most 2·C.
-        `docs/privacy.md`, "Memory".
+        ⟨a, a'⟩ from the kernel's `least_inner` to R² and ⟨w, w'⟩ within `inner_range`: a product of
+        two, whose least value is at a corner. At most 2·C. `docs/privacy.md`, "Memory".
         """
         if neighbours is Neighbours.ADD_REMOVE:
             return self.row_bound
         features, (least, most) = FEATURE_RADIUS**2, self.inner_range
-        opposite = max(features * -least, -self.kernel.least_inner * most)
+        inner = self.kernel.least_inner
+        opposite = max(-least * features, -least * inner, -most * features, -most * inner)
         return math.sqrt(2 * features * most + 2 * opposite) * _ROUNDING
 
     def parameters(self) -> dict[str, object]:

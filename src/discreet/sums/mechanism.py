@@ -225,11 +225,16 @@ class ReleaseBuilder(Generic[AnyOptions, AnyLayout, AnyRelease]):
             accumulator = self._begun()
             self._accumulator = None
             try:
-                door = Door(accumulator.settings, entropy=entropy, account=self._account)
-                with door:
+                with Door(
+                    accumulator.settings,
+                    entropy=entropy,
+                    account=self._account,
+                    latch=self._latch,
+                ) as door:
                     released = door.release(accumulator.sums, rows=accumulator.rows)
-            except (BudgetExceeded, LedgerError):  # no noise was drawn: the sums are whole
-                self._accumulator = accumulator
+            except (BudgetExceeded, LedgerError):
+                if not self._latch.spent:  # no noise was drawn: the sums are whole
+                    self._accumulator = accumulator
                 raise
         return self._mechanism.read(released)
 

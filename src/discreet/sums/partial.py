@@ -31,6 +31,7 @@ from discreet.sums.settings import Settings
 from discreet.sums.source import Table
 
 _ARGUMENTS = 2**15
+_POWERS = 2**10
 
 
 @cache
@@ -39,7 +40,9 @@ def fingerprint() -> str:
     # Multiples of the golden ratio, modulo one, lie evenly, and on no grid.
     even = np.arange(_ARGUMENTS) * 0.6180339887498949 % 1.0
     hashed = hashlib.sha256()
-    for values in (np.exp(-even), np.exp(-32 * even), np.cos(7 * even), np.sin(7 * even)):
+    computed = (np.exp(-even), np.exp(-32 * even), np.cos(7 * even), np.sin(7 * even))
+    powers = (np.power(7 * even, 1.7), [float(each) ** 0.3 for each in even[:_POWERS]])
+    for values in (*computed, *powers):
         hashed.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
     return hashed.hexdigest()
 

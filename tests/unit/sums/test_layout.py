@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import InvalidInput
+from discreet.features.cosines import Cosines
 from discreet.kernels import FEATURE_RADIUS, Fourier, Taylor
 from discreet.privacy import Neighbours, Privacy
 from discreet.readers.attention.layout import Layout
 from discreet.sums import records
+from discreet.sums.layout import ValueLayout
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Settings, Unit
 from discreet.sums.source import Table
@@ -112,3 +114,24 @@ def test_more_heads_than_records_can_have_are_refused_before_anything_is_read():
     with pytest.raises(InvalidInput, match="16,384 heads"):
         discreet.build(keys, values, groups=[1], **options)
     discreet.build(keys[:2], values[:2], groups=[1], **options)
+
+
+def test_replaced_rows_of_a_map_whose_features_are_all_alike_move_no_further_than_claimed():
+    """Inner products of features are far above zero there, and so are those of values."""
+    kernel = Cosines(low=(0.0,), high=(1.0,), power=0.3, terms=64)
+    layout = ValueLayout(
+        kernel=kernel, heads=(), value_dim=1, value_norm=1.0, tau=3.0, resolution=16
+    )
+    ends = np.array([[0.0], [0.5], [1.0]])
+    features = kernel.key_features(ends).features
+    claim = layout.row_sensitivity(Neighbours.REPLACE)
+    most = 0.0
+    for one in range(3):
+        for other in range(3):
+            for value in (-1.0, 1.0):
+                sums = [
+                    np.outer(features[at], layout.weigh(np.array([[v]]), None)[0])
+                    for at, v in ((one, value), (other, -value))
+                ]
+                most = max(most, float(np.linalg.norm(sums[0] - sums[1])))
+    assert 0.9 * claim < most <= claim

@@ -55,8 +55,8 @@ def card_of(released: Released[DistanceLayout]) -> Card:
         (
             "features",
             (
-                f"{kernel.describe()}; what the series leaves out moves an answer by at most "
-                f"{facts['left_out']:.3g} for each unit of weight at its cusp"
+                f"{kernel.describe()}; the series is off by at most {facts['left_out']:.3g} for "
+                "each unit of weight that lies at the query itself"
             ),
         ),
         ("size", f"{kernel.features:,} integers, {released.nbytes:,} bytes"),
@@ -119,7 +119,7 @@ class Distances(Release[DistanceLayout]):
         """
         kernel = self._released.layout.kernel
         given = points if hasattr(points, "shape") else np.asarray(points, dtype=np.float64)
-        if kernel.dim == 1 and (given.ndim == 0 or given.shape[-1] != 1 or given.ndim == 1):
+        if kernel.dim == 1 and given.ndim < 2:
             given = given[..., None]
         norm = max(abs(each) for each in (*kernel.low, *kernel.high))
         question = self._with_stderr if stderr else self._answers

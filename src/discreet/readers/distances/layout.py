@@ -29,7 +29,7 @@ class DistanceLayout(RowLayout):
         resolution: `weight_bound` is at most 2^resolution lattice units.
     """
 
-    noun: ClassVar[tuple[str, str]] = ("structure", "structures")
+    noun: ClassVar[tuple[str, str]] = ("table of distances", "tables of distances")
 
     kernel: Cosines
     heads: tuple[int, ...] = ()

@@ -8,6 +8,7 @@ import numpy as np
 from discreet import _validate
 from discreet._arrays import plain_numbers
 from discreet._typing import Array
+from discreet.errors import InvalidInput
 from discreet.features.cosines import LEAST_TERMS, MOST_TERMS, Cosines, left_out
 from discreet.readers.distances.answers import Distances
 from discreet.readers.distances.layout import DistanceLayout
@@ -106,4 +107,6 @@ def _weighted(keys: Array, values: Array, groups: Array) -> Chunk:
     """Return points and weights as a table: those with one column may be shape (n,)."""
     points, weights = plain_numbers("points", keys), plain_numbers("weights", values)
     points, weights = (each[:, None] if each.ndim == 1 else each for each in (points, weights))
+    if points.ndim != 2:
+        raise InvalidInput("Expected points of shape (n, d), or (n,) for one column.")
     return tables_of([(points, weights)]), groups

@@ -59,8 +59,8 @@ class DistancePlan(Forecast):
         share = self.mean_stderr / self.features.total_width
         return (
             f"mean distances are off by about {1.96 * self.mean_stderr:.3g} (95%), "
-            f"{1.96 * share:.2g} of the largest that there may be; {self.rows_needed:,} rows have "
-            "a standard error of 1% of that"
+            f"{1.96 * share:.2g} of the largest that there may be; with {self.rows_needed:,} rows "
+            "the standard error would be 1% of that"
         )
 
     @property

@@ -293,7 +293,7 @@ def test_the_ledger_counts_it(tmp_path):
         ({"features": 3}, "features"),
         ({"weights": WEIGHTS[1:]}, "as many rows"),
         ({"points": POINTS * np.nan}, "NaN"),
-        ({"points": np.stack([POINTS, POINTS]), "weights": np.ones((2, 300, 1))}, "heads"),
+        ({"points": np.stack([POINTS, POINTS]), "weights": np.ones((2, 300, 1))}, "points of shape"),
     ],
 )
 def test_what_is_wrong_is_named(wrong, message):
@@ -322,3 +322,31 @@ def test_a_plan_knows_the_noise_exactly(neighbours, weighted):
     assert planned.feature_count == sums.released.layout.kernel.features
     assert planned.verdict in str(planned)
     assert planned.to_dict()["rows_needed"] == planned.rows_needed
+
+
+@pytest.mark.parametrize("huge", [1.7e308, -1.7e308])
+def test_no_number_of_a_row_makes_numpy_speak(huge):
+    points = POINTS.copy()
+    points[7] = huge
+    with np.errstate(all="raise"):
+        found = made(points).query(QUERIES)
+    assert np.all(np.isfinite(found))
+
+
+def test_queries_of_another_width_are_refused():
+    ages = discreet.distances(POINTS[:, 0], p=1, bounds=(-1, 2), **SPEND, entropy=Silent())
+    with pytest.raises(InvalidInput, match=r"queries\.shape"):
+        ages.query(QUERIES)
+
+
+def test_a_forged_series_is_refused(tmp_path):
+    sums = made(entropy=Seeded(1))
+    kernel = sums.released.layout.kernel
+    with pytest.raises(InvalidInput, match="series"):
+        type(kernel)(
+            low=kernel.low,
+            high=kernel.high,
+            power=kernel.power,
+            terms=kernel.terms,
+            series=np.eye(1, kernel.terms)[0] * 2,
+        )
