@@ -263,7 +263,12 @@ class Cosines(RowMap):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the map that has these `parameters` (but for the kind) and `arrays`."""
+        """Return the map that has these `parameters` (but for the kind) and `arrays`.
+
+        Args:
+            parameters: the numbers of `parameters`, but for the kind.
+            arrays: those of `arrays`.
+        """
         given = dict(parameters)
         low, high = tuple(given.pop("low")), tuple(given.pop("high"))
         return cls(low=low, high=high, series=arrays["series"], **given)

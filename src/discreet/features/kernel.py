@@ -230,16 +230,31 @@ class Kernel(RowMap):
 
     @classmethod
     def named(cls, wanted: Wanted) -> Self:  # noqa: ARG003
-        """Return what a caller gets who asks for this kind by its name."""
+        """Return what a caller gets who asks for this kind by its name.
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
+
+        Raises:
+            InvalidInput: numbers are not enough to make one.
+        """
         return _validate.reject("kernel", cls.kind, "made by you: it takes more than numbers")
 
     @classmethod
     def offered(cls, wanted: Wanted) -> Self | None:  # noqa: ARG003
-        """Return the kernel that "auto" may take, if this kind has one to offer (`registry`)."""
+        """Return the kernel that "auto" may take, if this kind has one to offer (`registry`).
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
+        """
         return None
 
     def why_offered(self, eps_s: float) -> str:
-        """Return why "auto" takes this kernel, as a clause."""
+        """Return why "auto" takes this kernel, as a clause.
+
+        Args:
+            eps_s: the relative error of a weight that was asked for.
+        """
         return f"the first that has something to offer for eps_s = {eps_s:g}"
 
     @abc.abstractmethod
@@ -270,13 +285,23 @@ class Kernel(RowMap):
     def read_blocks(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
         """Return what `read` returns, block by block: they add up to it.
 
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `reading`, where and in which precision the queries are.
+
         Returns:
             Shape (heads, blocks, m, c).
         """
         return namespace(queries).expand_dims(self.read(queries, arrays), axis=1)
 
     def read_parts(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> ReadParts:
-        """Return sums with what is known of their error, where that is a residual (`evidence`)."""
+        """Return sums with what is known of their error, where that is a residual (`evidence`).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            squared: their squared lengths in units of query_norm, shape (heads, m, 1).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         raise NotImplementedError
 
     @property
@@ -289,11 +314,23 @@ class Kernel(RowMap):
 
         But for `query_unit`. Heads whose kernels differ in their bounds only can so be read at
         once.
+
+        Args:
+            other: any kernel.
         """
         return self == other
 
     def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
-        """Return the same kind of map, with as many features, for other bounds."""
+        """Return the same kind of map, with as many features, for other bounds.
+
+        Args:
+            scale: logit = scale·⟨q, k⟩.
+            key_norm: bound on ‖k‖₂.
+            query_norm: bound on ‖q‖₂.
+
+        Raises:
+            InvalidInput: the kernel is made of more than numbers.
+        """
         bounds = (scale, key_norm, query_norm)
         return _validate.reject("kernel", self.kind, f"one that is made of numbers, for {bounds}")
 

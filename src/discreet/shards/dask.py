@@ -299,6 +299,12 @@ def connected(address: str) -> Iterator[Client]:
     """Yield a client of the cluster at an address, "tls://host:port" or "tcp://host:port".
 
     Certificates for the former are where Dask's configuration says (`distributed.comm.tls`).
+
+    Args:
+        address: of the scheduler.
+
+    Raises:
+        InvalidInput: no scheduler answers there.
     """
     try:
         client = Client(address, timeout=_PATIENCE)

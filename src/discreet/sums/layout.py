@@ -142,6 +142,9 @@ class RowLayout(abc.ABC):
         Added or removed: C. Replaced: ‖w⊗a - w'⊗a'‖² = ‖w‖²‖a‖² + ‖w'‖²‖a'‖² - 2⟨w, w'⟩⟨a, a'⟩ with
         ⟨a, a'⟩ at least the kernel's `least_inner` and ⟨w, w'⟩ within `inner_range`: at most 2·C.
         `docs/privacy.md`, "Memory".
+
+        Args:
+            neighbours: whether a row is added or removed, or replaced.
         """
         if neighbours is Neighbours.ADD_REMOVE:
             return self.row_bound
@@ -162,6 +165,10 @@ class RowLayout(abc.ABC):
         """Return the layout with these `parameters` and `arrays`, as a file has them.
 
         A layout that is only used on the way, and is in no file, has none.
+
+        Args:
+            parameters: those of `parameters`.
+            arrays: those of `arrays`.
         """
         raise NotImplementedError
 
@@ -185,7 +192,11 @@ class RowLayout(abc.ABC):
         """Of a feature and an entry of w."""
 
     def check_rows(self, rows: int) -> None:
-        """Raise `InvalidInput` if sums over so many rows might leave int64."""
+        """Raise `InvalidInput` if sums over so many rows might leave int64.
+
+        Args:
+            rows: how many.
+        """
         if rows > self.most_rows:
             # Values can be rounded more, and leave room for more rows; features cannot.
             helps = self._largest_term == self._largest_product
@@ -289,7 +300,13 @@ class ValueLayout(RowLayout):
         return self.kernel.entry_bound * max(self.value_radius, self.tau_units)
 
     def weighed(self, features: Floats, values: Floats, weights: Floats | None) -> Floats:
-        """Return [v; τ] of some rows, shape (heads, m, d_v + 1)."""
+        """Return [v; τ] of some rows, shape (heads, m, d_v + 1).
+
+        Args:
+            features: integers, shape (heads, m, r).
+            values: of any finite size, shape (heads·m, d_v), head by head.
+            weights: of the map, from 0 to 1, shape (heads·m,); None if all are one.
+        """
         return self.weigh(values, weights).reshape(len(features), -1, self.columns)
 
     def weigh(self, values: Floats, weights: Floats | None) -> Floats:

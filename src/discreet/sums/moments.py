@@ -69,7 +69,11 @@ class SecondMoments(RowLayout):
         return FEATURE_RADIUS >> self.coarseness
 
     def coarse(self, features: Floats) -> Floats:
-        """Return features as they are squared: integers stored as float64."""
+        """Return features as they are squared: integers stored as float64.
+
+        Args:
+            features: integers stored as float64, shape (heads, m, r).
+        """
         if not self.coarseness:
             return features
         return np.asarray(np.trunc(features * 2.0**-self.coarseness))
@@ -124,6 +128,9 @@ class SecondMoments(RowLayout):
         leaves a parabola in |c|, whose top is known. `docs/privacy.md`, "Least squares". Where
         features are cut before they are squared, c is another number in the last term, which is at
         most 2·g²·R⁴ with the R of the cut ones.
+
+        Args:
+            neighbours: whether a row is added or removed, or replaced.
         """
         if neighbours is Neighbours.ADD_REMOVE or not self.share:
             return super().row_sensitivity(neighbours)
@@ -142,7 +149,12 @@ class SecondMoments(RowLayout):
         return math.sqrt(2 * squared) * _ROUNDING
 
     def contribution(self, features: Floats, weighed: Floats) -> tuple[Integers, ...]:
-        """Return what some rows add to each part, exactly."""
+        """Return what some rows add to each part, exactly.
+
+        Args:
+            features: integers, shape (heads, m, r); m is at most `exact_rows`.
+            weighed: integers, shape (heads, m, columns).
+        """
         sums = super().contribution(features, weighed)
         if not self.share:
             return sums
@@ -161,7 +173,12 @@ class SecondMoments(RowLayout):
         return np.asarray(rows * self.kernel.features + columns)
 
     def matrices(self, diagonal: Integers, upper: Integers) -> Floats:
-        """Return second moments as symmetric matrices, in lattice units, shape (heads, r, r)."""
+        """Return second moments as symmetric matrices, in lattice units, shape (heads, r, r).
+
+        Args:
+            diagonal: shape (heads, r).
+            upper: what is above it, row by row, shape (heads, r·(r - 1)/2).
+        """
         count = self.kernel.features
         whole = np.zeros((len(diagonal), count * count))
         whole[:, self._upper] = upper

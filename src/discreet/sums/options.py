@@ -101,7 +101,16 @@ class KeyOptions(ReleaseOptions):
         )
 
     def number(self, name: str, layer: int, layers: int) -> float:
-        """Return the number that one of so many layers has: one for all, or its own."""
+        """Return the number that one of so many layers has: one for all, or its own.
+
+        Args:
+            name: of the option.
+            layer: which, from 0 on.
+            layers: how many there are.
+
+        Raises:
+            InvalidInput: the option is a sequence of another length.
+        """
         value: float | tuple[float, ...] = getattr(self, name)
         if not isinstance(value, tuple):
             return value
@@ -110,7 +119,16 @@ class KeyOptions(ReleaseOptions):
         return value[layer]
 
     def public_rows_of(self, layer: int, layers: int, *, dim: int) -> PublicRows | None:
-        """Return the public rows that one of so many layers has: the same for all, or its own."""
+        """Return the public rows that one of so many layers has: the same for all, or its own.
+
+        Args:
+            layer: which, from 0 on.
+            layers: how many there are.
+            dim: width of its keys.
+
+        Raises:
+            InvalidInput: there are not as many as layers, or rows are not as wide as keys.
+        """
         rows: PublicRows | tuple[PublicRows | None, ...] | None = self.public_rows
         if isinstance(rows, tuple):
             if len(rows) != layers:

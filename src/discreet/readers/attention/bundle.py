@@ -122,7 +122,11 @@ class Memories(Sequence[Memory]):
         return _card(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file with all of them, atomically; never pickle."""
+        """Write one safetensors file with all of them, atomically; never pickle.
+
+        Args:
+            path: of the file; one that is there is replaced.
+        """
         data = to_bytes(self)
         with whole_file(Path(path)) as file:
             file.write(data)

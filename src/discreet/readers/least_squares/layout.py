@@ -209,6 +209,9 @@ class Moments(SecondMoments, ValueLayout):
         """Return the noise of a second moment in real units, given that of the sums on the lattice.
 
         Zero if no second moments are released.
+
+        Args:
+            sigma: standard deviation of the noise on the sums, in lattice units.
         """
         return part_sigmas(self, sigma)[1] / self.moment_unit**2 if self.share else 0.0
 
@@ -236,7 +239,12 @@ class Moments(SecondMoments, ValueLayout):
     def restore(
         cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> "Moments":
-        """Return the layout with these `parameters`, and these arrays of its map."""
+        """Return the layout with these `parameters`, and these arrays of its map.
+
+        Args:
+            parameters: those of `parameters`.
+            arrays: those of `arrays`.
+        """
         names = ("value_dim", "value_norm", "tau", "resolution", "share", "ridge", "centred")
         return cls(
             kernel=registry.FEATURES.restore(parameters["kernel"], arrays),

@@ -95,7 +95,11 @@ class Solution:
 
     @classmethod
     def of(cls, released: Released[Moments] | NoisySums) -> "Solution":
-        """Return the solution of a release, or of a rehearsed one."""
+        """Return the solution of a release, or of a rehearsed one.
+
+        Args:
+            released: noisy sums, or rehearsed ones.
+        """
         layout = released.layout
         sigmas = part_sigmas(layout, released.sigma)
         deviations = [math.sqrt(RoundedGaussian(sigma=sigma).variance) for sigma in sigmas]

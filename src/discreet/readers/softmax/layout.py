@@ -203,14 +203,24 @@ class Round(SecondMoments):
         return self.kernel.entry_bound * self.radius
 
     def weighed(self, features: Floats, values: Floats, weights: Floats | None) -> Floats:  # noqa: ARG002
-        """Return q of some rows, shape (1, m, C)."""
+        """Return q of some rows, shape (1, m, C).
+
+        Args:
+            features: integers, shape (1, m, r).
+            values: the place of each label among the classes, shape (m, 1).
+            weights: not used: these maps have none.
+        """
         logits, unit = self.logits(features[0])
         places = values[:, 0].astype(np.int64)
         q = residuals(logits, places, unit=unit, bits=self.lattice.bits, radius=self.radius)
         return q[None].astype(np.float64)
 
     def logits(self, features: Floats) -> tuple[Floats, float]:
-        """Return a·W of some rows, shape (m, C), exactly, and how many of its units are one."""
+        """Return a·W of some rows, shape (m, C), exactly, and how many of its units are one.
+
+        Args:
+            features: integers stored as float64, shape (m, r).
+        """
         if self.weights is None:
             return np.zeros((len(features), self.columns)), 1.0
         return features @ self.weights.integers, math.ldexp(self.kernel.unit, self.weights.bits)
@@ -221,6 +231,13 @@ class Rounds(Round):
     """What all rounds of one classifier share: all that is fixed before a row is read.
 
     Attributes:
+        kernel: the feature map of rows and queries.
+        heads: (), for one head.
+        clip: the bound on ‖q‖; public, enforced by cutting.
+        resolution: `clip` is at most 2^resolution lattice units.
+        share: 0: `first` gives the first round its own.
+        coarseness: 0, likewise.
+        weights: None: `at` gives each round its own.
         classes: labels in order, as JSON knows them.
         rounds: T, how many there are.
         moments: of the whole squared budget, what second moments have.
@@ -271,12 +288,20 @@ class Rounds(Round):
         return self.of_round + self.moments
 
     def first(self, coarseness: int = 0) -> Round:
-        """Return the layout of the first round: W is zero, and second moments come with it."""
+        """Return the layout of the first round: W is zero, and second moments come with it.
+
+        Args:
+            coarseness: how many bits features lose before they are squared.
+        """
         share = self.moments / self.of_first
         return Round(share=share, coarseness=coarseness, **self._of_any_round)
 
     def at(self, weights: Weights) -> Round:
-        """Return the layout of a later round."""
+        """Return the layout of a later round.
+
+        Args:
+            weights: W of that round.
+        """
         return Round(weights=weights, **self._of_any_round)
 
     @property
@@ -291,7 +316,12 @@ class Rounds(Round):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Rounds":
-        """Return the layout with these `parameters`, and these arrays of its map."""
+        """Return the layout with these `parameters`, and these arrays of its map.
+
+        Args:
+            parameters: those of `parameters`.
+            arrays: those of `arrays`.
+        """
         _validate.instance("classes", parameters["classes"], list)
         return cls(
             kernel=registry.FEATURES.restore(parameters["kernel"], arrays),
