@@ -492,7 +492,7 @@ class Landmarks(Kernel):
         if wanted.public_rows is None:
             need = "public_rows"
             return _validate.reject(
-                "kernel", cls.kind, f"given with {need} to make it of", needs=need
+                "kernel", cls.kind, f"given with {need}, of which it is made", needs=need
             )
         rank = RANK if wanted.features is None else min(wanted.features, MOST_LANDMARKS)
         return cls(wanted.public_rows, rank=rank, **wanted.bounds)

@@ -1,11 +1,12 @@
 """One release from many files, or from a Dask collection, on a cluster.
 
-One task a file or partition makes sealed sums (`Job.partial`), a tree of tasks merges them, and
-this process releases. With groups, rows are shuffled first, sealed (`Job.scatter`, `Job.gather`),
-so that all of a record is added up in one place. What tasks return, and Dask stores, sends or
-spills, is public or sealed. The key of a job is in its tasks: in the memory of the scheduler, and
-on connections, which are encrypted where the cluster is ours. Files without a cluster need no
-scheduler (`processes`). Needs the extra `dask`.
+One task for each file or partition makes sealed sums (`Job.partial`), a tree of tasks merges them,
+and this process releases. With groups, rows are shuffled first, sealed (`Job.scatter`,
+`Job.gather`), so that all rows of a record are added up in one place. What tasks return, and Dask
+stores, sends or spills, is public or sealed. The key of a job travels with its tasks: it is in the
+memory of the scheduler, and on connections, which are encrypted where this module started the
+cluster. Files that are read on this machine need no scheduler (`processes`). Needs the extra
+`dask`.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Public settings and one key: rows are added up anywhere, and released in one place, once."""
+"""Public settings and one key. Rows are added up anywhere, and released in one place, once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -187,7 +187,9 @@ class Job:
             threads: the most to use; by default one for each processor.
         """
         if exchange.is_part_name(checked_name(shard)):
-            _validate.reject_argument("shard", shard, "another name: parts of a shuffle have such")
+            _validate.reject_argument(
+                "shard", shard, "another name: only parts of a shuffle have such names"
+            )
         return self._partial(_chunks(rows, groups), shard, threads).seal(self._key)
 
     def _partial(self, chunks: Iterable[Chunk], shard: str, threads: int | None) -> Partial[Any]:

@@ -1,8 +1,8 @@
-"""Public arrays that live where a caller's arrays live.
+"""How every release answers queries, whatever shape, dtype and device they have.
 
-Queries of any leading shape as (heads, m, d), and answers back in their shape and dtype.
-
-The door for queries: any numbers, a few at a time, and answers of the same kind.
+`ask` checks queries, brings them to the shape (heads, m, d) (`Queries`), hands them to a reader a
+few at a time, and returns the answers in the shape and dtype of the queries. `Placed` keeps copies
+of the public arrays that answering takes, in the library and on the device of the queries.
 """
 
 import math

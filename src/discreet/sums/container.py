@@ -1,7 +1,7 @@
 """The file of a release: noisy sums, settings and card.
 
-What a file looks like is in `_packing`; here is what a release puts in it, and what is believed of
-it when it is opened.
+`_packing` knows what files look like. This module says what a release puts into one, and checks
+what it finds when one is opened.
 """
 
 import json

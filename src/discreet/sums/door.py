@@ -1,11 +1,11 @@
-"""The one way out for anything that private rows add up to: exact sums, then noise.
+"""The only place where anything computed from private rows is released: exact sums, then noise.
 
-A mechanism is a program over this door. It may ask for sums over all rows as often as it likes, as
-long as the shares of the squared budget that it spends add up to one; what it computes from what
-came out is post-processing. `docs/privacy.md`, "Memory" and "Rounds".
+A mechanism is a program over a `Door`. It may ask for sums over all rows as often as it likes, as
+long as the shares of the squared budget that it spends add up to one; what it computes from the
+noisy sums is post-processing. `docs/privacy.md`, "Memory" and "Rounds".
 
-Here, and nowhere else in this room, noise is added. The order is always the same: the receipt, the
-ledger, the noise.
+Here, and nowhere else in this room, noise is added. The order is always the same: the receipt is
+issued, the ledger counts it, the noise is drawn.
 """
 
 import os

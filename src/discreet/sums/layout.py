@@ -1,9 +1,9 @@
-"""What a row contributes, in integers, and how far: all of it is fixed before a row is read.
+"""What a row contributes, in integers, and how large that can be: fixed before any row is read.
 
 A row with key k contributes the integer matrix w ⊗ a: a are the integer features of k, and w is
 made of the row's value (`ValueLayout`: [v; τ] in lattice units, times the map's weight of the row).
-Both are bounded exactly, so the norm of a contribution is, too: no rounding slack is left to
-estimate.
+Both norms are bounded exactly, so the norm of a contribution is, too: no rounding error has to be
+estimated.
 """
 
 import abc
@@ -55,7 +55,8 @@ class RowLayout(abc.ABC):
     def __post_init__(self) -> None:
         self.kernel.check_integers()
         if not self.kernel.takes_signed_keys:
-            _validate.reject("kernel.nonnegative", value=True, wanted="False: keys are not checked")
+            wanted = "False: nobody checks that keys have no negative coordinates"
+            _validate.reject("kernel.nonnegative", value=True, wanted=wanted)
         heads = tuple(_validate.whole("heads", length, at_least=1) for length in self.heads)
         object.__setattr__(self, "heads", heads)
 

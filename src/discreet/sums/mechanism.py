@@ -1,9 +1,9 @@
 """A mechanism is a program over one noisy door: what one reader adds up, and what answers from it.
 
-To add a reader: a folder below `readers` with its options (`ReleaseOptions`), its layout
-(`RowLayout`: what a row adds, and how far), its mechanism (this class) and its answers (`Release`),
-and one line in `readers/registry.py`. `tests/support/reader_contract.py` is the suite that it has
-to pass.
+To add a reader, write a folder below `readers` with its options (`ReleaseOptions`), its layout
+(`RowLayout`: what a row contributes, and a bound on it), its mechanism (this class) and its answers
+(`Release`), and add a line to `readers/registry.py`. `tests/support/reader_contract.py` is the
+suite of tests that it has to pass.
 """
 
 import abc

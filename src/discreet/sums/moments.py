@@ -1,11 +1,12 @@
-"""Second moments of features, beside whatever else a row adds up to.
+"""Second moments of features, Σ a ⊗ a, beside whatever else rows add up to.
 
-Σ a ⊗ a is symmetric, so the diagonal and what is above it are released. In the norm of a
+The matrix is symmetric, so only its diagonal and what is above that are released. In the norm of a
 contribution what is above counts twice: then it is the norm of the whole matrix, which is ‖a‖²
 exactly.
 
-Products of features are large numbers, and so is their noise. Where it would be too large to be
-drawn, features are cut to fewer bits first: noise like that hides the difference.
+Products of features are large integers, and their noise is large in proportion. Where it would be
+too large to be drawn, features are cut to fewer bits before they are squared: noise as large as
+that hides the difference.
 """
 
 import math

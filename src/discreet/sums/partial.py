@@ -1,14 +1,13 @@
-"""Whether two machines compute alike: numpy's exp, cos and sin have other last bits on some.
-
-A row's integers must not depend on where it is added up, or removing one row, which may send others
-elsewhere, would move those, too. Everything else that rows go through is exact or rounded as IEEE
-754 says, which is the same everywhere.
-
-Exact integer sums over some of the rows. PRIVATE: noise is added in `release`, and only there.
+"""Exact integer sums over some of the rows. PRIVATE: noise is added by `door.release` only.
 
 Sums of integers do not depend on the order of rows, on chunking or on how rows (or whole records)
-are divided among partials: any way of adding them up gives the same bits. What may not happen is
-that rows count twice: a partial knows the names of the shards that it holds.
+are divided among partials: any way of adding them up gives the same bits. Rows must not count
+twice, so a partial knows the names of the shards that it holds.
+
+The integers of a row must not depend on the machine that adds it up, either: removing one row may
+send others to another machine, and would change those, too. All that rows go through is exact, or
+rounded as IEEE 754 prescribes, but for numpy's exp, cos and sin, whose last bits differ between
+processors. `fingerprint` tells whether two machines compute these alike.
 """
 
 import hashlib

@@ -1,13 +1,14 @@
-"""Bounding what a record of many rows contributes, over all heads and layers at once.
+"""Bounds on what a record of many rows contributes, over all heads and layers at once.
 
 A record contributes M = Σ_i w_i ⊗ a_i. If its norm, in units of each head's C, exceeds the cap, the
 whole record is scaled down by one factor. Short records are scaled row by row (their norm comes
-from two Gram matrices: ‖M‖² = Σ_ij ⟨a_i, a_j⟩·⟨w_i, w_j⟩) and checked again after rounding; long
-ones are added up first, and the sum is cut towards zero, which needs no second look. Either way the
-result depends on that record's rows alone, to the bit, and not on their order.
+from two Gram matrices: ‖M‖² = Σ_ij ⟨a_i, a_j⟩·⟨w_i, w_j⟩) and checked again after rounding. Long
+records are added up first, and the scaled sum is rounded towards zero, so that it need not be
+checked again. Either way the result depends on that record's rows alone, to the bit, and not on
+their order.
 
 Where second moments Σ_i a_i ⊗ a_i are added up, too, a factor f for both is √f for every w_i and
-a_i of a short record, and Σ_ij ⟨a_i, a_j⟩² comes on top.
+a_i of a short record, and the squared norm has Σ_ij ⟨a_i, a_j⟩² besides.
 """
 
 import math

@@ -1,16 +1,14 @@
 """Private bytes that travel: encrypted and authenticated, with a public header.
 
-AES-256 in Galois/counter mode. Without the key, one can read the header and how long the whole is;
-nobody can alter either without being noticed.
+An `Envelope` is AES-256 in Galois/counter mode. Without the key, one can read the header and how
+long the whole is; nobody can alter either without being noticed.
 
     magic | length of header | header (JSON) | nonce | ciphertext | tag
 
-Exact sums that travel: encrypted and authenticated, bound to their settings and shards.
-
-What can be read without the key is public (`envelope`): a hash of the settings, the names of the
-shards, and how long the whole is. The number of rows is inside, and hashes of the record ids, all
-equally long and padded to a power of two: the length tells of records no more than the order of
-magnitude of their number.
+`seal` and `unseal` put the exact sums of a `Partial` in such an envelope. Its header is public: a
+hash of the settings, and the names of the shards. The number of rows is encrypted, and so are
+hashes of the record ids, all equally long and padded to a power of two: the length of the whole
+tells no more than the order of magnitude of the number of records.
 
     rows | bytes of ids | origin | ids, padded | sums
 """

@@ -326,9 +326,7 @@ def _side_by_side(layers: Layers, groups: Array) -> Iterator[Chunk]:
         for parts in zip(*columns, strict=True):
             pairs = [parts[i : i + 2] for i in range(0, 2 * len(layers), 2)]
             if groups is not None and parts[-1] is None:
-                raise InvalidInput(
-                    "Expected groups for every chunk, since there are groups at all."
-                )
+                raise InvalidInput("Expected groups with every chunk, or with none.")
             yield tables_of(pairs), None if groups is None else parts[-1]
     except ValueError as error:
         if isinstance(error, InvalidInput) or "zip()" not in str(error):
@@ -380,7 +378,9 @@ class Records:
 def names_of(groups: object) -> NDArray[Any] | list[Any]:
     """Return a copy of the groups: an array of numbers or fixed texts, or a list of one type."""
     if isinstance(groups, np.ma.MaskedArray):
-        raise InvalidInput("Expected groups without a mask: a row without a record has no promise.")
+        raise InvalidInput(
+            "Expected groups without a mask: a row without a record would not be protected."
+        )
     if isinstance(groups, str | bytes | Mapping | AbstractSet) or not isinstance(groups, Iterable):
         raise InvalidInput("Expected groups to name one record for each row, in order.")
     names = _fixed(groups) if hasattr(groups, "__array__") else list(groups)
@@ -395,7 +395,10 @@ def names_of(groups: object) -> NDArray[Any] | list[Any]:
     # An array of fixed texts drops zeros at their end: the same id would be two, one in a list and
     # one in an array.
     if any(not isinstance(each, int) and each[-1:] in ("\0", b"\0") for each in names):
-        raise InvalidInput("Expected groups to be texts that do not end in 0; hex digits do not.")
+        raise InvalidInput(
+            "Expected groups to be texts that do not end in a null character: write such ids in "
+            "hexadecimal digits."
+        )
     return names
 
 

@@ -117,7 +117,9 @@ def _made(name: str, request: Request) -> SymmetricMap:
         return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
     if request.public_rows is None:
         need = "public_rows"
-        return _validate.reject("features", name, f"given with {need} to make it of", needs=need)
+        return _validate.reject(
+            "features", name, f"given with {need}, of which it is made", needs=need
+        )
     return UnitLandmarks(request.public_rows, scale=_LANDMARKS_SCALE / norm**2, key_norm=norm)
 
 

@@ -1,15 +1,14 @@
-"""From integer logits to what a row says against them: the same to the bit, wherever a row stands.
+"""What a row contributes to one round of softmax regression: its gradient q ⊗ a, in integers.
 
-p = softmax(logits) and q = p - e_y, cut to a length of at most `radius`. Exponentials come from a
-table, sums are of integers, and the rest are single operations that IEEE 754 rounds in one way
-only: np.exp of a whole array would give other last bits in other places of it. Privacy needs
-nothing else of p than that; the bound on q is exact whatever p is.
+a are the integer features of the row's key. With W the coefficients so far, p = softmax(a·W) and
+q = p - e_y is the gradient of the row's loss with respect to its logits, cut to a public length,
+exactly. W is public: it was made of what earlier rounds released. So q depends on nothing private
+but that row.
 
-What a row adds to a round of classification: q ⊗ a, where q is what it says against W.
-
-a are the integer features of the row's key. W is public: it was made of what earlier rounds
-released. So q = p - e_y, p = softmax(a·W), depends on nothing private but that row, and it is cut
-to a public length, exactly.
+A row has the same q to the bit, wherever it stands. Exponentials come from a table, sums are of
+integers, and the rest are single operations that IEEE 754 rounds in one way only: np.exp of a whole
+array would give other last bits in other places of it. Privacy needs nothing else of p than that;
+the bound on q is exact whatever p is.
 """
 
 import math
