@@ -33,7 +33,14 @@ _PAIR_ROUNDING = math.sqrt(0.5)
 
 @cache
 def cosine_series(power: float) -> Floats:
-    """Return c_0, c_1, ... of |t|^p = Σ c_k·cos(kπt) on [-1, 1], by a discrete cosine transform."""
+    """Return c_0, c_1, ... of |t|^p = Σ c_k·cos(kπt) on [-1, 1], by a discrete cosine transform.
+
+    Args:
+        power: p, above 0.
+
+    Returns:
+        Read-only, shape (terms,).
+    """
     from scipy import fft
 
     values = np.linspace(0.0, 1.0, _NODES + 1) ** power
@@ -44,7 +51,12 @@ def cosine_series(power: float) -> Floats:
 
 
 def left_out(power: float, terms: int) -> float:
-    """Return how far |t|^p is from the first terms of its series, at the most."""
+    """Return how far |t|^p is from the first terms of its series, at the most.
+
+    Args:
+        power: p, above 0.
+        terms: how many are kept.
+    """
     return float(np.sum(np.abs(cosine_series(power)[terms:])))
 
 

@@ -510,12 +510,23 @@ def _normalised(rows: Floats) -> Floats:
 
 
 def random_error(frequencies: int) -> float:
-    """Return the standard error of one weight, over the largest, with so many frequencies."""
+    """Return the standard error of one weight, over the largest, with so many frequencies.
+
+    Args:
+        frequencies: how many.
+    """
     return 1 / math.sqrt(2 * frequencies)
 
 
 def doublings(features: int | None) -> list[int]:
-    """Return the numbers of frequencies to choose from, if so many features are allowed."""
+    """Return the numbers of frequencies to choose from, if so many features are allowed.
+
+    Args:
+        features: the most that are allowed, two for each frequency; None for the usual limit.
+
+    Returns:
+        From the fewest to the most.
+    """
     most = MOST_FREQUENCIES if features is None else max(features // 2, 1)
     below = [FREQUENCIES << double for double in range((most // FREQUENCIES).bit_length())]
     return sorted({*below, most})

@@ -105,7 +105,11 @@ class Wanted:
 
 
 def check_logit(largest: float) -> None:
-    """Raise `InvalidInput` unless integer features are within their bounds for such logits."""
+    """Raise `InvalidInput` unless integer features are within their bounds for such logits.
+
+    Args:
+        largest: t = scale·key_norm·query_norm.
+    """
     limits = {"at_least": _LEAST_LOGIT, "at_most": LARGEST_LOGIT}
     _validate.real("scale * key_norm * query_norm", largest, **limits)
 
@@ -388,7 +392,12 @@ class Kernel(RowMap):
 
 
 def log_mean_weight(logit: float, dim: float) -> float:
-    """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere."""
+    """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere.
+
+    Args:
+        logit: t, the largest logit.
+        dim: how many directions they are spread in.
+    """
     order = dim / 2 - 1
     bessel = float(special.ive(order, logit))
     if not bessel > 0 or not math.isfinite(bessel):  # order far above t: the series' first terms
@@ -400,6 +409,10 @@ def answer_length(logit: float, dim: float) -> float:
     """Return E[cos·e^(t·cos)]/E[e^(t·cos)]: how long answers are, over the length of values.
 
     For values that are such keys themselves.
+
+    Args:
+        logit: t, the largest logit.
+        dim: how many directions they are spread in.
     """
     above, below = (float(special.ive(order, logit)) for order in (dim / 2, dim / 2 - 1))
     if not below > 0 or not math.isfinite(above / below):  # likewise

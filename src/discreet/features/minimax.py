@@ -130,7 +130,12 @@ class Minimax(Polynomial):
 
 @cache
 def best_coefficients(t: float, degree: int) -> tuple[float, ...]:
-    """Return c_0, ..., c_s that (nearly) minimise max |p(z)e^-z - 1| over |z| ≤ t."""
+    """Return c_0, ..., c_s that (nearly) minimise max |p(z)e^-z - 1| over |z| ≤ t.
+
+    Args:
+        t: half the length of the interval of logits.
+        degree: s.
+    """
     count = 64 * (degree + 2)
     grid = -np.cos(np.pi * np.arange(count + 1) / count)
     # Chebyshev's basis on [-1, 1] keeps the systems well-conditioned.
@@ -174,6 +179,10 @@ def certified_error(coefficients: tuple[float, ...], t: float) -> float:
     With h = p·e^-z, the k-th derivative is h_k = e^-z·(D - 1)^k p. In each of many cells, h differs
     from its value at the middle by at most Σ_{k<5} |h_k|·w^k/k! there, plus w^5/5! times a bound on
     |h_5| over the cell from the sizes of its coefficients. Rounding is bounded the same way.
+
+    Args:
+        coefficients: c_0, ..., c_s of p.
+        t: half the length of the interval of logits.
     """
     width = t * (1 + 2.0**-50) / _CELLS  # half of a cell
     middle = width * (2 * np.arange(_CELLS) + 1 - _CELLS)

@@ -417,7 +417,13 @@ def _horner(terms: list[Any], at: Array) -> Array:
 
 
 def polynomial_length(coefficients: tuple[float, ...], logit: float, dim: float) -> float:
-    """Return `answer_length` with a polynomial in place of exp."""
+    """Return `answer_length` with a polynomial in place of exp.
+
+    Args:
+        coefficients: c_0, ..., c_s.
+        logit: t, the largest logit.
+        dim: how many directions they are spread in.
+    """
     if dim <= 1:
         cosines, shares = np.array([-1.0, 1.0]), np.ones(2)
     else:

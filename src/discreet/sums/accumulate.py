@@ -310,7 +310,11 @@ def check_disjoint(
 
 
 def zeros(settings: Settings[RowLayout]) -> list[Integers]:
-    """Return the sums over no rows, one array for each part of each layer."""
+    """Return the sums over no rows, one array for each part of each layer.
+
+    Args:
+        settings: the public settings.
+    """
     shapes = [shape for layout in settings.layouts for shape in layout.shapes]
     return [np.zeros(shape, dtype=np.int64) for shape in shapes]
 

@@ -132,13 +132,23 @@ class Door(Generic[AnyLayout_co]):
         accumulator: Accumulator[RowLayout],
         view: Callable[[Table], Table] = lambda table: table,
     ) -> None:
-        """Add all rows up, in one pass."""
+        """Add all rows up, in one pass.
+
+        Args:
+            rows: all of them.
+            accumulator: where they are added up.
+            view: what is added up of a table, row by row.
+        """
         advance = self.begin(self._drawn + 1)
         for tables, groups in rows.chunks():
             accumulator.add([view(table) for table in tables], groups=groups, advance=advance)
 
     def release_all(self, rows: RowSource) -> list[Released[AnyLayout_co]]:
-        """Return the sums of all layers over all rows, with noise: one pass, the whole budget."""
+        """Return the sums of all layers over all rows, with noise: one pass, the whole budget.
+
+        Args:
+            rows: all of them.
+        """
         accumulator = Accumulator(self.settings)
         self.add(rows, accumulator)
         return self.release(accumulator.sums, rows=accumulator.rows)
@@ -236,7 +246,11 @@ class Latch:
             yield
 
     def close(self, reason: str) -> None:
-        """Close it for good, for a reason that is public."""
+        """Close it for good, for a reason that is public.
+
+        Args:
+            reason: for messages.
+        """
         self._closed = reason
 
     @contextmanager

@@ -97,5 +97,9 @@ def planned_shape(
 
 
 def planned_unit(*, by_record: bool) -> Unit:
-    """Return whom a guarantee will protect."""
+    """Return whom a guarantee will protect.
+
+    Args:
+        by_record: whether records of many rows are protected.
+    """
     return Unit.RECORD if by_record else Unit.ROW

@@ -335,6 +335,13 @@ def check_tau(tau: float, value_norm: float) -> float:
     """Return τ, if it is neither far below nor far above the length of values.
 
     Outside of this range one of the two, numerator or denominator, is all noise.
+
+    Args:
+        tau: τ.
+        value_norm: bound on ‖v‖₂.
+
+    Raises:
+        InvalidInput: it is out of range.
     """
     return _validate.real("tau", tau, at_least=value_norm / 1000, at_most=4 * value_norm)
 
@@ -345,5 +352,9 @@ def default_tau(value_norm: float, value_dim: int) -> float:
     The error of an answer o is, per coordinate, proportional to √(B² + τ²)·√(1 + o²/τ²); summed
     over coordinates it is least at τ² = B·‖o‖/√d_v. This is the least for ‖o‖ = B/16, which
     averages over many rows come to; larger answers lose little, and numerators alone gain.
+
+    Args:
+        value_norm: B, the bound on ‖v‖₂.
+        value_dim: d_v.
     """
     return value_norm / (4 * math.sqrt(math.sqrt(value_dim)))

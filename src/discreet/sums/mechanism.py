@@ -91,7 +91,11 @@ class Mechanism(abc.ABC, Generic[AnyOptions, AnyLayout, AnyRelease]):
         return _validate.reject_argument("reader", self.name, "one that can be planned")
 
     def passes_of(self, settings: Settings[AnyLayout]) -> int:  # noqa: ARG002
-        """Return how many passes over the rows a release takes."""
+        """Return how many passes over the rows a release takes.
+
+        Args:
+            settings: the public settings.
+        """
         return 1
 
     def run(
@@ -110,7 +114,11 @@ class Mechanism(abc.ABC, Generic[AnyOptions, AnyLayout, AnyRelease]):
         return door.release_all(rows)
 
     def read(self, released: Sequence[Released[AnyLayout]]) -> list[AnyRelease]:
-        """Return what answers from what was released."""
+        """Return what answers from what was released.
+
+        Args:
+            released: noisy sums of each layer.
+        """
         return [self.answers(each) for each in released]
 
 

@@ -35,7 +35,11 @@ _MOST_COARSE = 8
 
 
 def check_share(share: float) -> float:
-    """Return a share of the squared budget, if it is none, or one that second moments can use."""
+    """Return a share of the squared budget, if it is none, or one that second moments can use.
+
+    Args:
+        share: 0, or from 0.001 to 0.99.
+    """
     share = _validate.real("share", share, at_least=0, at_most=_MOST_SHARE)
     return share if share == 0 else _validate.real("share", share, at_least=_LEAST_SHARE)
 

@@ -192,7 +192,14 @@ def shows_options(
 
 
 def meanings_of(documented: object) -> dict[str, str]:
-    """Return the entry of each argument or attribute that a docstring explains, by its name."""
+    """Return the entry of each argument or attribute that a docstring explains, by its name.
+
+    Args:
+        documented: a function or class with a docstring.
+
+    Returns:
+        Whole entries, as they stand in the docstring.
+    """
     return {found["name"]: found[0].rstrip() for found in _ENTRY.finditer(documented.__doc__ or "")}
 
 
@@ -214,7 +221,13 @@ def _public(rows: Array) -> PublicRows | tuple[PublicRows | None, ...] | None:
 
 
 def numbers(name: str, value: Any, limits: dict[str, float]) -> Any:  # noqa: ANN401
-    """Return one number, or a tuple of them, if all are within the limits."""
+    """Return one number, or a tuple of them, if all are within the limits.
+
+    Args:
+        name: of the option, for messages.
+        value: a number, or a sequence of numbers.
+        limits: those of `_validate.real`.
+    """
     if isinstance(value, Sequence) and not isinstance(value, str):
         try:
             return tuple(_validate.real(name, each, **limits) for each in value)

@@ -73,7 +73,11 @@ class Partial(Generic[AnyLayout_co]):
 
     @classmethod
     def empty(cls, settings: Settings[AnyLayout_co]) -> "Partial[AnyLayout_co]":
-        """Return the sums over no rows."""
+        """Return the sums over no rows.
+
+        Args:
+            settings: the public settings.
+        """
         return cls(settings, tuple(zeros(settings)), 0, frozenset(), frozenset())
 
     @classmethod
@@ -129,7 +133,14 @@ class Partial(Generic[AnyLayout_co]):
         return cls(settings, tuple(adder.sums), adder.rows, ids, frozenset([name]))
 
     def merge(self, other: "Partial[AnyLayout_co]") -> "Partial[AnyLayout_co]":
-        """Return the sums over the rows of both."""
+        """Return the sums over the rows of both.
+
+        Args:
+            other: of other shards, with the same settings.
+
+        Raises:
+            InvalidInput: settings differ, or a shard or record is in both.
+        """
         _validate.instance("other", other, Partial)
         return Partial.merged(self.settings, [self, other])
 
@@ -137,7 +148,15 @@ class Partial(Generic[AnyLayout_co]):
     def merged(
         cls, settings: Settings[AnyLayout_co], partials: "Iterable[Partial[AnyLayout_co]]"
     ) -> "Partial[AnyLayout_co]":
-        """Return the sums over the rows of all these partials, one after the other."""
+        """Return the sums over the rows of all these partials, one after the other.
+
+        Args:
+            settings: the public settings, the same for all.
+            partials: of different shards.
+
+        Raises:
+            InvalidInput: settings differ, or a shard or record is in two of them.
+        """
         sums, rows = zeros(settings), 0
         ids: set[bytes] = set()
         shards: set[str] = set()
@@ -161,7 +180,11 @@ class Partial(Generic[AnyLayout_co]):
         return cls(settings, tuple(sums), rows, frozenset(ids), frozenset(shards), origin)
 
     def seal(self, key: bytes) -> bytes:
-        """Return the sums, encrypted and authenticated: see `sealing`."""
+        """Return the sums, encrypted and authenticated: see `sealing`.
+
+        Args:
+            key: 32 random bytes (`sealing.new_key`).
+        """
         from discreet.sums.sealing import seal
 
         return seal(self, key)
@@ -170,7 +193,17 @@ class Partial(Generic[AnyLayout_co]):
     def unseal(
         cls, data: bytes, key: bytes, settings: Settings[AnyLayout_co]
     ) -> "Partial[AnyLayout_co]":
-        """Return sums that were sealed under this key and these settings: see `sealing`."""
+        """Return sums that were sealed under this key and these settings: see `sealing`.
+
+        Args:
+            data: the sealed bytes.
+            key: that they were sealed with.
+            settings: that they were made with.
+
+        Raises:
+            InvalidInput: they belong to other settings.
+            CorruptRelease: they were altered or cut short, or the key is another.
+        """
         from discreet.sums.sealing import unseal
 
         return unseal(data, key, settings)
@@ -181,7 +214,14 @@ def _fresh_name() -> str:
 
 
 def checked_name(shard: str) -> str:
-    """Return the name of a shard, if it is one."""
+    """Return the name of a shard, if it is one.
+
+    Args:
+        shard: what the caller gave.
+
+    Raises:
+        InvalidInput: it is no text that can be printed.
+    """
     if not isinstance(shard, str) or not shard.strip() or not shard.isprintable():
         _validate.reject("shard", "...", "a text that can be printed")
     return shard

@@ -81,6 +81,11 @@ class Envelope:
     def unseal(self, data: bytes, key: bytes, digest: str) -> tuple[dict[str, Any], memoryview]:
         """Return header and contents, if they were sealed under this key and these settings.
 
+        Args:
+            data: the sealed bytes.
+            key: that they were sealed with.
+            digest: a hash of the public settings that they must have.
+
         Raises:
             InvalidInput: they belong to other settings.
             CorruptRelease: they were altered or cut short, or the key is another.
@@ -154,6 +159,11 @@ def seal(partial: "Partial[RowLayout]", key: bytes) -> bytes:
 
 def unseal(data: bytes, key: bytes, settings: Settings[AnyLayout_co]) -> "Partial[AnyLayout_co]":
     """Return the partial that was sealed under this key, with these settings.
+
+    Args:
+        data: the sealed bytes.
+        key: that they were sealed with.
+        settings: that the partial was made with.
 
     Raises:
         InvalidInput: it belongs to other settings.
