@@ -88,7 +88,7 @@ def from_bytes(data: bytes) -> AnyFile:
 
 
 def whole_guarantee(release: AnyFile) -> Guarantee:
-    """Return what is promised to whoever has the whole file: more than an entry of answers.
+    """Return the guarantee of the whole file, and not only of one entry of its answers.
 
     Args:
         release: of any kind.

@@ -283,7 +283,7 @@ class _Tasks:
         return task(tasks.with_job, work, self._secret, next(self._settings), *given)
 
     def merged(self, sums: Sequence[Any]) -> Any:  # noqa: ANN401
-        """Return a tree of merges, at least one: its root is none of the sums."""
+        """Return the root of a tree of merges; even a single sum goes through one."""
         level = [
             self(tasks.merge, sums[start : start + MERGED_AT_ONCE])
             for start in range(0, len(sums), MERGED_AT_ONCE)

@@ -47,7 +47,7 @@ _ROUNDING = 1e-9
 
 
 class Door(Generic[AnyLayout_co]):
-    """Adds rows up, and lets sums out with noise, for one budget. PRIVATE.
+    """Adds rows up, and releases the sums with noise, under one budget. PRIVATE.
 
     (ε, δ) as in the settings, for all that comes out together: sums with a share s of the squared
     budget get noise of σ/√s, so all of them are one Gaussian mechanism of the whole σ.
@@ -97,7 +97,7 @@ class Door(Generic[AnyLayout_co]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Note on what went wrong that the budget is spent, if noise had been drawn."""
+        """Add a note to an error that the budget is spent, if noise had been drawn."""
         if error is not None and self._drawn:
             text = _SPENT_ONCE if self._passes == 1 else _SPENT
             error.add_note(Note(text.format(drawn=self._drawn, passes=self._passes)))
@@ -169,7 +169,7 @@ class Door(Generic[AnyLayout_co]):
         return states
 
     def released(self, layout: AnyLayout, parts: list[Integers]) -> Released[AnyLayout]:
-        """Return what may be given away, made of what came out.
+        """Return the release of one layer, of arrays that were made of noisy sums only.
 
         Args:
             layout: of one layer of the settings.
@@ -212,7 +212,7 @@ class Door(Generic[AnyLayout_co]):
 
 
 class Latch:
-    """Lets one release through, in the process that made it. For whoever holds exact sums."""
+    """Allows one release, in the process that made it. Guards whatever holds exact sums."""
 
     def __init__(self, noun: str) -> None:
         """Begin open.
@@ -240,7 +240,7 @@ class Latch:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold it, if it is open, against other threads."""
+        """Keep other threads out meanwhile; raise if it is closed."""
         with self._lock:
             self.check()
             yield

@@ -43,7 +43,7 @@ class Forecast(abc.ABC):
 
     @property
     def subject(self) -> str:
-        """What it is planned for, after the number of it."""
+        """What follows the number of rows on the page."""
         return "rows"
 
     @property

@@ -82,7 +82,7 @@ class RowLayout(abc.ABC):
 
     @property
     def or_else(self) -> str:
-        """What else than a larger ε helps where the noise is too large to be drawn."""
+        """What helps besides a larger ε, where the noise is too large to be drawn."""
         return ""
 
     @property

@@ -35,7 +35,7 @@ _MOST_COARSE = 8
 
 
 def check_share(share: float) -> float:
-    """Return a share of the squared budget, if it is none, or one that second moments can use.
+    """Return a share of the squared budget, if it is zero, or neither too small nor too large.
 
     Args:
         share: 0, or from 0.001 to 0.99.

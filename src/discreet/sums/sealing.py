@@ -114,7 +114,7 @@ class Envelope:
         return header, memoryview(contents)
 
     def _public(self, data: bytes) -> bytes:
-        """Return what can be read without a key: as long as it says, or `CorruptRelease`."""
+        """Return what can be read without a key; raise `CorruptRelease` if data are cut short."""
         start = len(self.magic) + 4
         if isinstance(data, bytes) and data.startswith(self.magic) and len(data) >= start:
             (length,) = struct.unpack_from("<I", data, len(self.magic))

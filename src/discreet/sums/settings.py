@@ -122,7 +122,7 @@ class Settings(Generic[AnyLayout_co]):
         )
 
     def check(self, account: Account | None) -> None:
-        """Raise `BudgetExceeded` if a release would not fit the account now, if there is one.
+        """Raise `BudgetExceeded` if there is an account with too little left for the release.
 
         Args:
             account: where the release will be counted, if anywhere.
@@ -153,7 +153,7 @@ class Settings(Generic[AnyLayout_co]):
         return self.multiplier * self.sensitivity(layout) / math.sqrt(self.share)
 
     def part(self, layout: AnyPart, share: float) -> "Settings[AnyPart]":
-        """Return the settings of one pass of several, which has a share of the squared budget.
+        """Return the settings of one of several passes, which spends a share of the squared budget.
 
         Args:
             layout: what a row adds in that pass.

@@ -96,7 +96,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorModel:
-    """Answers about rows that nobody has seen, with all errors that they will have.
+    """Predicts the size of answers, and of all their errors, for rows that nobody has seen.
 
     Errors and signals are those of one number of an answer, over the length of values. They are
     right within a factor of two where rows vary around zero in about eight directions, or where

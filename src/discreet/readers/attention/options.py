@@ -36,7 +36,7 @@ class CommonOptions(TypedDict, total=False):
 
 
 class BuildOptions(CommonOptions, total=False):
-    """All of them; `plan` has a name of its own for this one."""
+    """All options; what is `rows_hint` here is `rows` in `plan`."""
 
     rows_hint: int | None
 

@@ -120,7 +120,7 @@ class Plan(Forecast):
         return self.prediction.doubled_stderr
 
     def stderr_if(self, *, attended: float) -> float:
-        """Return the standard error of an answer that so many rows make up, all else told nothing.
+        """Return the standard error of an answer that so many rows make up.
 
         If they are as near as rows can be and agree, so that the answer is as long as values are,
         and its numbers are alike.

@@ -140,7 +140,7 @@ def _kind(request: Request) -> str:
 
 
 def waves_for(rows: int | None, multiplier: float) -> int:
-    """Return how many waves so many rows deserve under so much noise."""
+    """Return how many random Fourier features so many rows deserve under so much noise."""
     seen = 0 if rows is None else rows / multiplier
     if seen < _SOME_ROWS:
         return _FEW_WAVES

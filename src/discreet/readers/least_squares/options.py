@@ -29,7 +29,7 @@ class PlanOptions(TypedDict, total=False):
 
 
 class RegressionOptions(PlanOptions, total=False):
-    """All of them; `plan` has a name of its own for this one."""
+    """All options; what is `rows_hint` here is `rows` in `plan`."""
 
     rows_hint: int | None
 

@@ -177,7 +177,7 @@ class Rehearsal:
 
 
 def _keys(layout: Moments, count: int, public_rows: PublicRows | None) -> Floats:
-    """Return rows that stand in for the private ones: public ones, or such as nature has.
+    """Return rows that stand in for the private ones: public ones, or such as are common.
 
     Those are as long as can be, around zero, and vary along axis i with a variance of 1/i: much in
     a few directions, and a little in all others.

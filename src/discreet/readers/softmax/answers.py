@@ -85,7 +85,7 @@ class SoftmaxRegression(Release[Rounds]):
 
         Args:
             queries: shape (..., d).
-            balanced: whether to judge as if all classes were equally frequent: finds more of rare
+            balanced: whether to predict as if all classes were equally frequent: finds more of rare
                 classes, and is wrong more often on the whole. By the noisy totals of classes.
         """
         logits = self.logits(queries)

@@ -37,7 +37,7 @@ _PULL = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(ValueLayout):
-    """The layout of that release: values of norm 3, and keys that say nothing."""
+    """The layout of the calibration: values of norm 3, and the same key for all rows."""
 
     noun: ClassVar[tuple[str, str]] = ("calibration", "calibrations")
 

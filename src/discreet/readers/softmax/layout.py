@@ -240,7 +240,7 @@ class Rounds(Round):
         classes: labels in order, as JSON knows them.
         rounds: T, how many there are.
         moments: of the whole squared budget, what second moments have.
-        judging: what the last release has, on how sure to be.
+        judging: of the whole squared budget, what the calibration has (files call it so).
     """
 
     noun: ClassVar[tuple[str, str]] = ("classifier", "classifiers")
@@ -273,7 +273,7 @@ class Rounds(Round):
 
     @property
     def part_weights(self) -> tuple[float, ...]:
-        """Both are made of what was released."""
+        """One each: both are computed from noisy sums, and need no noise of their own."""
         return (1.0, 1.0)
 
     @property

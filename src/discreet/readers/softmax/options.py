@@ -28,7 +28,7 @@ class PlanOptions(TypedDict, total=False):
 
 
 class ClassifierOptions(PlanOptions, total=False):
-    """All of them; `plan` takes these two in its own way."""
+    """All options; `plan` takes `classes` also as a number, and `rows_hint` as `rows`."""
 
     classes: Required[Array]
     rows_hint: int | None

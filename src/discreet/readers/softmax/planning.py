@@ -74,7 +74,7 @@ class ClassifierPlan(Forecast):
 
     @property
     def passes(self) -> int:
-        """How often all rows are read: once a round, and once to judge."""
+        """How often all rows are read: once for each round, and once for the calibration."""
         return self.rounds + 1
 
     @property
@@ -205,7 +205,7 @@ def _predict(rows: int, settings: Settings[Rounds], *, limit: float) -> Classifi
 def _row_flops(layout: Rounds, *, kept: bool) -> float:
     """Return the floating-point operations for one row, in all passes.
 
-    Logits are needed in all but the first round and once more to judge, sums in every round, second
+    Logits are needed in all but the first round and in the calibration, sums in every round, second
     moments in the first.
     """
     count, rounds = layout.kernel.features, layout.rounds
