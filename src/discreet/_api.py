@@ -91,7 +91,7 @@ def build(
         keys: shape (n, d), or (*heads, n, d); an array, a memory map or a torch tensor, or an
             iterator of such chunks. Longer keys than `key_norm` are clipped to it. Without values:
             an iterable of chunks (keys, values) or (keys, values, groups), such as
-            `discreet.tables.Rows`; all rows of a record belong into one chunk.
+            `discreet.tables.Rows`; all rows of a record belong in one chunk.
         values: shape (n, d_v), or (*heads, n, d_v); likewise. Clipped to `value_norm`.
         epsilon: above 0.
         delta: above 0; well below one over the number of people.
@@ -102,8 +102,9 @@ def build(
         scale: logit = scale·⟨query, key⟩, fixed for ever; None for what `plan` recommends, which
             needs `rows_hint`.
         rows_hint: a public, rounded number of rows. Never computed from the data under
-            "add_remove"; under "replace" the number of rows is public, and the default. With it as
-            many random features are taken as the noise deserves.
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. With it as many random features are taken as the noise
+            deserves.
         kernel: "auto", "minimax", "fourier", "taylor", "landmarks", or a kernel from
             `discreet.kernels`.
         eps_s: relative error of exp that "auto" asks of a polynomial.
@@ -111,9 +112,9 @@ def build(
             random ones and 512 landmarks.
         goal: what answers are for: "rank" (votes, classes) or "average" (the numbers themselves).
             The recommended scale follows from it.
-        public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
-            "auto" makes landmarks of them where they do better than random features; they become
-            part of the release.
+        public_rows: rows that look like the private keys, and that anybody may see, shape (n, d);
+            for several layers also a list with one such array for each. "auto" makes landmarks of
+            them where they do better than random features; they become part of the release.
         tau: weight of the denominator; None for value_norm/(4·d_v^¼).
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         group_rows: a record's influence is scaled down to that of so many rows.
@@ -209,7 +210,7 @@ class Builder(ReleaseBuilder[Options, Layout, Memory]):
 
     The options are those of `build_many`. Nothing is released before `release`; what is added up
     until then is private, and cannot be copied, pickled or printed. Each row may be added once;
-    with `groups`, all rows of a record belong into one chunk. Settings are fixed by the first
+    with `groups`, all rows of a record belong in one chunk. Settings are fixed by the first
     chunk's shapes::
 
         builder = discreet.Builder(epsilon=1.0, delta=1e-6, rows_hint=100_000)
@@ -313,19 +314,21 @@ def least_squares(
         keys: shape (n, d), or (*heads, n, d); an array, a memory map or a torch tensor, or an
             iterator of such chunks. Longer keys than `key_norm` are clipped to it. Without values:
             an iterable of chunks (keys, values) or (keys, values, groups), such as
-            `discreet.tables.Rows`; all rows of a record belong into one chunk.
+            `discreet.tables.Rows`; all rows of a record belong in one chunk.
         values: shape (n, d_v), or (*heads, n, d_v); likewise. Clipped to `value_norm`.
         epsilon: above 0.
         delta: above 0; well below one over the number of people.
         neighbours: "add_remove" (the number of rows is private, too), or "replace".
         key_norm: public bound on ‖key‖₂, and on queries. Choose it without looking at the data.
         value_norm: public bound on ‖value‖₂.
-        features: "auto", "linear" (straight lines), "rays" (straight lines between classes),
-            "waves" (curves of any shape), "lines_and_waves" (both), "near_landmarks" (like public
-            rows), or a map from `discreet.features`.
-        rows_hint: a public, rounded number of rows, never computed from the data under
-            "add_remove"; under "replace" the number of rows is public, and the default. "auto"
-            needs it.
+        features: "auto", "linear" (straight lines), "unit_linear" (straight lines between classes),
+            "unit_fourier" (curves of any shape: random Fourier features), "linear_and_fourier"
+            (both), "unit_landmarks" (like public rows), or a map from `discreet.features`. Files
+            and older code call the last four "rays", "waves", "lines_and_waves" and
+            "near_landmarks", which still work.
+        rows_hint: a public, rounded number of rows. Never computed from the data under
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. "auto" needs it.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
             They become part of the release.
         share: of the squared budget, for the second moments; None for a third. 0 leaves the whole
@@ -385,7 +388,7 @@ class LeastSquaresBuilder(ReleaseBuilder[LeastSquaresOptions, Moments, LeastSqua
 
     The options are those of `least_squares`. Nothing is released before `release`; what is added up
     until then is private, and cannot be copied, pickled or printed. Each row may be added once;
-    with `groups`, all rows of a record belong into one chunk.
+    with `groups`, all rows of a record belong in one chunk.
 
     Args:
         account: where the release is counted, if anywhere: `Ledger.account(dataset, analyst)`.
@@ -481,12 +484,15 @@ def softmax_regression(
         delta: above 0; well below one over the number of people.
         neighbours: "add_remove" (the number of rows is private, too), or "replace".
         key_norm: public bound on ‖key‖₂, and on queries. Choose it without looking at the data.
-        features: "auto", "linear" (straight lines), "rays" (straight lines between classes),
-            "waves" (curves of any shape), "lines_and_waves" (both), "near_landmarks" (like public
-            rows), or a map from `discreet.features`.
-        rows_hint: a public, rounded number of rows, never computed from the data under
-            "add_remove"; under "replace" the number of rows is public, and the default. "auto"
-            takes as many random Fourier features as so many rows deserve.
+        features: "auto", "linear" (straight lines), "unit_linear" (straight lines between classes),
+            "unit_fourier" (curves of any shape: random Fourier features), "linear_and_fourier"
+            (both), "unit_landmarks" (like public rows), or a map from `discreet.features`. Files
+            and older code call the last four "rays", "waves", "lines_and_waves" and
+            "near_landmarks", which still work.
+        rows_hint: a public, rounded number of rows. Never computed from the data under
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. "auto" takes as many random Fourier features as so many
+            rows deserve.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
             They become part of the release.
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
@@ -576,8 +582,9 @@ def distances(
         features: the most numbers that may be released; None for 2^15. Distances have cusps, which
             more features follow more closely.
         rows_hint: a public, rounded number of rows. Never computed from the data under
-            "add_remove"; under "replace" the number of rows is public, and the default. With it as
-            many features are taken as the noise deserves.
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. With it as many features are taken as the noise
+            deserves.
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         group_rows: a record's influence is scaled down to that of so many rows.
         entropy: where the noise comes from; by default the operating system.

@@ -90,14 +90,15 @@ FeatureKind = Annotated[
     str,
     typer.Option(
         "--features",
-        help="auto, linear, rays, waves, lines_and_waves or near_landmarks (needs --public).",
+        help="auto, linear, unit_linear, unit_fourier, linear_and_fourier or unit_landmarks "
+        "(needs --public).",
         autocompletion=lambda: [
             "auto",
             "linear",
-            "rays",
-            "waves",
-            "lines_and_waves",
-            "near_landmarks",
+            "unit_linear",
+            "unit_fourier",
+            "linear_and_fourier",
+            "unit_landmarks",
         ],
     ),
 ]
@@ -158,8 +159,9 @@ GoalName = Annotated[
 Public = Annotated[
     Path | None,
     typer.Option(
-        metavar=_SOURCE,
-        help="Rows like the keys that anybody may see, shape (n, d): they become part of the file.",
+        metavar="FILE",  # a longer one leaves names of features no room in narrow terminals
+        help=f"Rows like the keys that anybody may see, shape (n, d), as {_SOURCE}: they become "
+        "part of the file.",
     ),
 ]
 KeyNorm = Annotated[

@@ -172,7 +172,12 @@ class RowMap(abc.ABC):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:  # noqa: ARG003
-        """Return the map that has these `parameters` (but for the kind) and `arrays`."""
+        """Return the map that has these `parameters` (but for the kind) and `arrays`.
+
+        Args:
+            parameters: the numbers of `parameters`, but for the kind.
+            arrays: those of `arrays`.
+        """
         return cls(**parameters)
 
     @cached_property
@@ -228,7 +233,11 @@ class SymmetricMap(RowMap):
         """
 
     def within(self, queries: Array) -> Array:
-        """Return queries that are no longer than `key_norm`, as rows are, shape (heads, m, d)."""
+        """Return queries that are no longer than `key_norm`, as rows are, shape (heads, m, d).
+
+        Args:
+            queries: finite, shape (heads, m, d).
+        """
         return clip_queries(queries, self.key_norm)[0]
 
 

@@ -100,7 +100,12 @@ class LinearAndFourier(SymmetricMap):
         return min(self.fourier.unit + math.sqrt(self.fourier.frequencies), float(FEATURE_RADIUS))
 
     def fill(self, integers: Integers, out: Floats) -> None:
-        """Write the integer features of rounded keys."""
+        """Write the integer features of rounded keys.
+
+        Args:
+            integers: rounded keys, shape (n, d).
+            out: where features are written, shape (n, r).
+        """
         split = self.linear.features
         linear, fourier = np.empty((len(out), split)), np.empty((len(out), out.shape[1] - split))
         self.linear.fill(integers, linear)
@@ -116,7 +121,12 @@ class LinearAndFourier(SymmetricMap):
         return self.fourier.query_arrays()
 
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return φ(q): (heads, m, d), clipped, to (heads, m, r)."""
+        """Return φ(q): (heads, m, d), clipped, to (heads, m, r).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `query_arrays`, where and in which precision the queries are.
+        """
         linear = self.linear.query_features(queries, arrays) * math.sqrt(self.portion)
         shrunk = math.sqrt(1 - self.portion) * self.fourier.unit / self._fourier_radius
         fourier = self.fourier.query_features(queries, arrays) * shrunk
@@ -141,7 +151,12 @@ class LinearAndFourier(SymmetricMap):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the map that has these `parameters` (but for the kind) and `arrays`."""
+        """Return the map that has these `parameters` (but for the kind) and `arrays`.
+
+        Args:
+            parameters: the numbers of `parameters`, but for the kind.
+            arrays: those of `arrays`.
+        """
         given = dict(parameters)
         linear, fourier = dict(given.pop("lines")), dict(given.pop("waves"))
         kind = linear.pop("kind")

@@ -33,7 +33,14 @@ _PAIR_ROUNDING = math.sqrt(0.5)
 
 @cache
 def cosine_series(power: float) -> Floats:
-    """Return c_0, c_1, ... of |t|^p = Σ c_k·cos(kπt) on [-1, 1], by a discrete cosine transform."""
+    """Return c_0, c_1, ... of |t|^p = Σ c_k·cos(kπt) on [-1, 1], by a discrete cosine transform.
+
+    Args:
+        power: p, above 0.
+
+    Returns:
+        Read-only, shape (terms,).
+    """
     from scipy import fft
 
     values = np.linspace(0.0, 1.0, _NODES + 1) ** power
@@ -44,7 +51,12 @@ def cosine_series(power: float) -> Floats:
 
 
 def left_out(power: float, terms: int) -> float:
-    """Return how far |t|^p is from the first terms of its series, at the most."""
+    """Return how far |t|^p is from the first terms of its series, at the most.
+
+    Args:
+        power: p, above 0.
+        terms: how many are kept.
+    """
     return float(np.sum(np.abs(cosine_series(power)[terms:])))
 
 
@@ -271,7 +283,12 @@ class Cosines(RowMap):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the map that has these `parameters` (but for the kind) and `arrays`."""
+        """Return the map that has these `parameters` (but for the kind) and `arrays`.
+
+        Args:
+            parameters: the numbers of `parameters`, but for the kind.
+            arrays: those of `arrays`.
+        """
         given = dict(parameters)
         low, high = tuple(given.pop("low")), tuple(given.pop("high"))
         return cls(low=low, high=high, series=arrays["series"], **given)

@@ -73,6 +73,10 @@ class Fourier(Kernel):
     """Random Fourier features with orthogonal frequencies. r = 2·frequencies, whatever d is.
 
     Attributes:
+        dim: number of coordinates d of keys and queries.
+        scale: logit = scale·⟨q, k⟩.
+        key_norm: bound on ‖k‖₂; public, enforced by clipping.
+        query_norm: bound on ‖q‖₂; public, enforced by clipping.
         frequencies: how many; the error falls with their square root.
         seed: of the public frequencies.
         stored: frequencies that were made before (as a file keeps them); None to make them.
@@ -149,6 +153,9 @@ class Fourier(Kernel):
         """Return the fewest frequencies whose error the noise hides, or the most allowed.
 
         The usual number of them if nobody knows what the noise hides, or twice, four times, ...
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
         """
         allowed = doublings(wanted.features)
         enough = (m for m in allowed if random_error(m) <= (wanted.weight_error or math.inf))
@@ -156,11 +163,19 @@ class Fourier(Kernel):
 
     @classmethod
     def offered(cls, wanted: Wanted) -> Self:
-        """Return the same: the last resort, whatever the logits are."""
+        """Return the same: the last resort, whatever the logits are.
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
+        """
         return cls.named(wanted)
 
     def why_offered(self, eps_s: float) -> str:
-        """Return that there is nothing better."""
+        """Return that there is nothing better.
+
+        Args:
+            eps_s: the relative error of a weight that was asked for.
+        """
         return (
             f"no polynomial with few enough features reaches eps_s = {eps_s:g} for "
             f"logits up to {self.largest_logit:.3g} in {self.dim} dimensions"
@@ -168,7 +183,12 @@ class Fourier(Kernel):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the kernel with the frequencies that were stored."""
+        """Return the kernel with the frequencies that were stored.
+
+        Args:
+            parameters: the numbers of `parameters`, but for the kind.
+            arrays: those of `arrays`.
+        """
         given = dict(parameters)
         values = arrays["frequencies"].astype(np.int64)
         return cls(stored=IntegerFrequencies(values, given.pop("turn_bits")), **given)
@@ -226,7 +246,12 @@ class Fourier(Kernel):
         return table
 
     def fill(self, integers: Integers, out: Floats) -> None:
-        """Write the integer features of rounded keys."""
+        """Write the integer features of rounded keys.
+
+        Args:
+            integers: rounded keys, shape (n, d).
+            out: where features are written, shape (n, r).
+        """
         # Angles are computed in the second half of the result's own memory, and looked up from the
         # first row on: what is written never reaches an angle that is still needed.
         flat = out.reshape(-1)
@@ -266,6 +291,9 @@ class Fourier(Kernel):
         """Return the frequencies, and the state's cosines and sines over √frequencies.
 
         With zeros for the frequencies that the last block has fewer than the others.
+
+        Args:
+            state: in real units, shape (heads, r, c).
         """
         root, missing = 1 / math.sqrt(self.frequencies), -self.frequencies % self._block
         cosines, sines = (
@@ -275,13 +303,23 @@ class Fourier(Kernel):
         return {"frequencies": frequencies, "cosines": cosines, "sines": sines}
 
     def read(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return φ(q)·S over e^(‖y‖²/2): (heads, m, d), clipped, to (heads, m, c)."""
+        """Return φ(q)·S over e^(‖y‖²/2): (heads, m, d), clipped, to (heads, m, c).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         xp = namespace(queries)
         angles = queries @ arrays["frequencies"]
         return xp.cos(angles) @ arrays["cosines"] + xp.sin(angles) @ arrays["sines"]
 
     def read_blocks(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return `read` of each block of frequencies alone: (heads, blocks, m, c)."""
+        """Return `read` of each block of frequencies alone: (heads, blocks, m, c).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         xp = namespace(queries)
         heads, count, _ = queries.shape
         angles = queries @ arrays["frequencies"]
@@ -294,18 +332,34 @@ class Fourier(Kernel):
         return total
 
     def reads_like(self, other: Kernel) -> bool:
-        """Frequencies are in the arrays."""
+        """Frequencies are in the arrays.
+
+        Args:
+            other: any kernel.
+        """
         return isinstance(other, Fourier) and (other.dim, other.frequencies) == (
             self.dim,
             self.frequencies,
         )
 
     def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
-        """Return as many frequencies of the same seed for other bounds."""
+        """Return as many frequencies of the same seed for other bounds.
+
+        Args:
+            scale: logit = scale·⟨q, k⟩.
+            key_norm: bound on ‖k‖₂.
+            query_norm: bound on ‖q‖₂.
+        """
         return replace(self, stored=None, scale=scale, key_norm=key_norm, query_norm=query_norm)
 
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
-        """Return ‖φ(q)‖ = e^(‖y‖²/2), given squared lengths in units of query_norm."""
+        """Return ‖φ(q)‖ = e^(‖y‖²/2), given squared lengths in units of query_norm.
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            squared: their squared lengths in units of query_norm, shape (heads, m, 1).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         return namespace(squared).exp(squared * self.query_exponent)
 
     def describe(self) -> str:
@@ -335,6 +389,15 @@ class UnitFourier(SymmetricMap, Fourier):
 
     The features of `Fourier` without the weights that make e^(scale·⟨x, y⟩) of them: every row has
     length one, whatever its own length is. Give `query_norm` the value of `key_norm`.
+
+    Attributes:
+        dim: number of coordinates d.
+        scale: how fast φ(x)·φ(y) falls with the distance.
+        key_norm: bound on ‖x‖₂; public, enforced by clipping.
+        query_norm: the same, for queries.
+        frequencies: how many; the error falls with their square root.
+        seed: of the public frequencies.
+        stored: frequencies that were made before (as a file keeps them); None to make them.
     """
 
     kind: ClassVar[str] = "waves"
@@ -354,7 +417,12 @@ class UnitFourier(SymmetricMap, Fourier):
         return {"frequencies": self._query_frequencies}
 
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return φ(q): (heads, m, d), clipped, to (heads, m, 2·frequencies)."""
+        """Return φ(q): (heads, m, d), clipped, to (heads, m, 2·frequencies).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `query_arrays`, where and in which precision the queries are.
+        """
         xp = namespace(queries)
         angles = queries @ arrays["frequencies"]
         pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=-1)
@@ -442,12 +510,23 @@ def _normalised(rows: Floats) -> Floats:
 
 
 def random_error(frequencies: int) -> float:
-    """Return the standard error of one weight, over the largest, with so many frequencies."""
+    """Return the standard error of one weight, over the largest, with so many frequencies.
+
+    Args:
+        frequencies: how many.
+    """
     return 1 / math.sqrt(2 * frequencies)
 
 
 def doublings(features: int | None) -> list[int]:
-    """Return the numbers of frequencies to choose from, if so many features are allowed."""
+    """Return the numbers of frequencies to choose from, if so many features are allowed.
+
+    Args:
+        features: the most that are allowed, two for each frequency; None for the usual limit.
+
+    Returns:
+        From the fewest to the most.
+    """
     most = MOST_FREQUENCIES if features is None else max(features // 2, 1)
     below = [FREQUENCIES << double for double in range((most // FREQUENCIES).bit_length())]
     return sorted({*below, most})

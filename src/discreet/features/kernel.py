@@ -105,7 +105,11 @@ class Wanted:
 
 
 def check_logit(largest: float) -> None:
-    """Raise `InvalidInput` unless integer features are within their bounds for such logits."""
+    """Raise `InvalidInput` unless integer features are within their bounds for such logits.
+
+    Args:
+        largest: t = scale·key_norm·query_norm.
+    """
     limits = {"at_least": _LEAST_LOGIT, "at_most": LARGEST_LOGIT}
     _validate.real("scale * key_norm * query_norm", largest, **limits)
 
@@ -230,16 +234,31 @@ class Kernel(RowMap):
 
     @classmethod
     def named(cls, wanted: Wanted) -> Self:  # noqa: ARG003
-        """Return what a caller gets who asks for this kind by its name."""
+        """Return what a caller gets who asks for this kind by its name.
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
+
+        Raises:
+            InvalidInput: numbers are not enough to make one.
+        """
         return _validate.reject("kernel", cls.kind, "made by you: it takes more than numbers")
 
     @classmethod
     def offered(cls, wanted: Wanted) -> Self | None:  # noqa: ARG003
-        """Return the kernel that "auto" may take, if this kind has one to offer (`registry`)."""
+        """Return the kernel that "auto" may take, if this kind has one to offer (`registry`).
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
+        """
         return None
 
     def why_offered(self, eps_s: float) -> str:
-        """Return why "auto" takes this kernel, as a clause."""
+        """Return why "auto" takes this kernel, as a clause.
+
+        Args:
+            eps_s: the relative error of a weight that was asked for.
+        """
         return f"the first that has something to offer for eps_s = {eps_s:g}"
 
     @abc.abstractmethod
@@ -270,13 +289,23 @@ class Kernel(RowMap):
     def read_blocks(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
         """Return what `read` returns, block by block: they add up to it.
 
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `reading`, where and in which precision the queries are.
+
         Returns:
             Shape (heads, blocks, m, c).
         """
         return namespace(queries).expand_dims(self.read(queries, arrays), axis=1)
 
     def read_parts(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> ReadParts:
-        """Return sums with what is known of their error, where that is a residual (`evidence`)."""
+        """Return sums with what is known of their error, where that is a residual (`evidence`).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            squared: their squared lengths in units of query_norm, shape (heads, m, 1).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         raise NotImplementedError
 
     @property
@@ -289,11 +318,23 @@ class Kernel(RowMap):
 
         But for `query_unit`. Heads whose kernels differ in their bounds only can so be read at
         once.
+
+        Args:
+            other: any kernel.
         """
         return self == other
 
     def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
-        """Return the same kind of map, with as many features, for other bounds."""
+        """Return the same kind of map, with as many features, for other bounds.
+
+        Args:
+            scale: logit = scale·⟨q, k⟩.
+            key_norm: bound on ‖k‖₂.
+            query_norm: bound on ‖q‖₂.
+
+        Raises:
+            InvalidInput: the kernel is made of more than numbers.
+        """
         bounds = (scale, key_norm, query_norm)
         return _validate.reject("kernel", self.kind, f"one that is made of numbers, for {bounds}")
 
@@ -351,7 +392,12 @@ class Kernel(RowMap):
 
 
 def log_mean_weight(logit: float, dim: float) -> float:
-    """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere."""
+    """Return ln E[e^(t·cos)], the mean weight of keys that are spread evenly over the sphere.
+
+    Args:
+        logit: t, the largest logit.
+        dim: how many directions they are spread in.
+    """
     order = dim / 2 - 1
     bessel = float(special.ive(order, logit))
     if not bessel > 0 or not math.isfinite(bessel):  # order far above t: the series' first terms
@@ -363,6 +409,10 @@ def answer_length(logit: float, dim: float) -> float:
     """Return E[cos·e^(t·cos)]/E[e^(t·cos)]: how long answers are, over the length of values.
 
     For values that are such keys themselves.
+
+    Args:
+        logit: t, the largest logit.
+        dim: how many directions they are spread in.
     """
     above, below = (float(special.ive(order, logit)) for order in (dim / 2, dim / 2 - 1))
     if not below > 0 or not math.isfinite(above / below):  # likewise

@@ -124,7 +124,15 @@ class Landmarks(Kernel):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the kernel with the landmarks that were stored."""
+        """Return the kernel with the landmarks that were stored.
+
+        Args:
+            parameters: the numbers of `parameters`, but for the kind.
+            arrays: those of `arrays`.
+
+        Raises:
+            InvalidInput: they are not those of such a kernel.
+        """
         if set(parameters) != _PARAMETERS:
             _validate.reject("parameters", sorted(parameters), f"exactly {sorted(_PARAMETERS)}")
         for name in ("held_back_error", "usual_residual"):
@@ -189,7 +197,12 @@ class Landmarks(Kernel):
         return np.ascontiguousarray(self.stored.matrix.T).astype(np.float64)
 
     def fill(self, integers: Integers, out: Floats) -> None:
-        """Write the integer features of rounded keys."""
+        """Write the integer features of rounded keys.
+
+        Args:
+            integers: rounded keys, shape (n, d).
+            out: where features are written, shape (n, r).
+        """
         keys = integers.astype(np.float64)
         for start in range(0, len(keys), _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -276,7 +289,11 @@ class Landmarks(Kernel):
         return self._real_matrix @ np.concatenate(self._own_directions, axis=1)
 
     def reading(self, state: Floats) -> dict[str, NDArray[Any]]:
-        """Return the map of queries, the state in terms of landmarks, and the blocks' own part."""
+        """Return the map of queries, the state in terms of landmarks, and the blocks' own part.
+
+        Args:
+            state: in real units, shape (heads, r, c).
+        """
         return {
             **self._map,
             "solution": self._real_matrix @ state * self.bound,
@@ -289,11 +306,22 @@ class Landmarks(Kernel):
         return namespace(queries).exp(queries @ arrays["points"] - arrays["tops"])
 
     def read(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return φ(q)·S: (heads, m, d), clipped, to (heads, m, c)."""
+        """Return φ(q)·S: (heads, m, d), clipped, to (heads, m, c).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         return self._values(queries, arrays) @ arrays["solution"]
 
     def read_parts(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> ReadParts:
-        """Return sums, and what each block of landmarks alone adds to them."""
+        """Return sums, and what each block of landmarks alone adds to them.
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            squared: their squared lengths in units of query_norm, shape (heads, m, 1).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         xp = namespace(queries)
         values = self._values(queries, arrays)
         own = values @ arrays["own"]
@@ -325,6 +353,12 @@ class Landmarks(Kernel):
 
         A certificate: the weight of a row k is off by at most √(residual(q)·residual(k)) of the
         largest. Queries above `usual_residual` are unlike the public rows.
+
+        Args:
+            queries: numpy or torch, finite, shape (..., d); longer ones are clipped.
+
+        Returns:
+            Shape (...).
         """
         arrays = self._placed(queries)
         clipped, squared = self.clip_queries(queries)
@@ -332,7 +366,14 @@ class Landmarks(Kernel):
         return namespace(queries).maximum(residual, 0 * residual)[..., 0]
 
     def covers(self, queries: Array) -> Array:
-        """Return for each query, shape (..., d), whether its residual is a usual one."""
+        """Return for each query, shape (..., d), whether its residual is a usual one.
+
+        Args:
+            queries: numpy or torch, finite, shape (..., d); longer ones are clipped.
+
+        Returns:
+            Shape (...).
+        """
         return self.residuals(queries) <= self.usual_residual
 
     def knows(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
@@ -340,6 +381,13 @@ class Landmarks(Kernel):
 
         They are not if most of them have an unusual residual, or if the landmarks are further from
         the kernel between them than a constant would be (where they are not nearly the same).
+
+        Args:
+            queries: some, finite, shape (heads, m, d).
+            arrays: of `reading`, where and in which precision the queries are.
+
+        Returns:
+            One truth for all of them.
         """
         xp = namespace(queries)
         clipped, squared = self.clip_queries(queries)
@@ -365,12 +413,23 @@ class Landmarks(Kernel):
         }
 
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
-        """Return ‖φ(q)‖."""
+        """Return ‖φ(q)‖.
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            squared: their squared lengths in units of query_norm, shape (heads, m, 1).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         covered = self._covered(self._values(queries, arrays), arrays)
         return namespace(queries).sqrt(covered) * self.bound
 
     def inner_with_origin(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return ⟨φ(q), φ(0)⟩, which is one as far as landmarks know both."""
+        """Return ⟨φ(q), φ(0)⟩, which is one as far as landmarks know both.
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         here, origin = (
             self._values(each, arrays) @ arrays["matrix"] for each in (queries, 0 * queries[:, :1])
         )
@@ -422,17 +481,28 @@ class Landmarks(Kernel):
 
     @classmethod
     def named(cls, wanted: Wanted) -> Self:
-        """Return the landmarks of the public rows that came with the request."""
+        """Return the landmarks of the public rows that came with the request.
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
+
+        Raises:
+            InvalidInput: no public rows came with it.
+        """
         if wanted.public_rows is None:
             need = "public_rows"
             return _validate.reject(
-                "kernel", cls.kind, f"given with {need} to make it of", needs=need
+                "kernel", cls.kind, f"given with {need}, of which it is made", needs=need
             )
         rank = RANK if wanted.features is None else min(wanted.features, MOST_LANDMARKS)
         return cls(wanted.public_rows, rank=rank, **wanted.bounds)
 
     def why_offered(self, eps_s: float) -> str:  # noqa: ARG002
-        """Return what was better than all else."""
+        """Return what was better than all else.
+
+        Args:
+            eps_s: the relative error of a weight that was asked for.
+        """
         return "on public rows that were kept back it has the least error"
 
     def describe(self) -> str:
@@ -503,7 +573,12 @@ class UnitLandmarks(SymmetricMap, Landmarks):
         return self._map
 
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return φ(q): (heads, m, d), clipped, to (heads, m, r)."""
+        """Return φ(q): (heads, m, d), clipped, to (heads, m, r).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `query_arrays`, where and in which precision the queries are.
+        """
         xp = namespace(queries)
         features = self._values(queries, arrays) @ arrays["matrix"]
         squared = xp.sum(features * features, axis=-1, keepdims=True)

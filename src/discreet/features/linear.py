@@ -66,6 +66,11 @@ class Linear(LinearBase):
     """φ(x) = [1; s·x/key_norm]/√(1 + s²), with s = stretch: r = d + 1, and length one at the most.
 
     A prediction is linear in x, exactly.
+
+    Attributes:
+        dim: number of coordinates d.
+        key_norm: bound on ‖x‖₂; public, enforced by clipping.
+        stretch: s: how much the columns count beside the constant.
     """
 
     kind: ClassVar[str] = "linear"
@@ -86,7 +91,12 @@ class Linear(LinearBase):
         return math.isqrt(FEATURE_RADIUS**2 - self._constant**2)
 
     def fill(self, integers: Integers, out: Floats) -> None:
-        """Write the integer features of rounded keys."""
+        """Write the integer features of rounded keys.
+
+        Args:
+            integers: rounded keys, shape (n, d).
+            out: where features are written, shape (n, r).
+        """
         out[:, 0] = self._constant
         # A product with one number, smaller than the quotient by more than it is rounded; cutting
         # towards zero only shrinks.
@@ -94,7 +104,12 @@ class Linear(LinearBase):
         np.trunc(out, out=out)
 
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
-        """Return φ(q): (heads, m, d), clipped, to (heads, m, d + 1)."""
+        """Return φ(q): (heads, m, d), clipped, to (heads, m, d + 1).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: none are needed.
+        """
         xp = namespace(queries)
         constant = xp.full_like(queries[..., :1], self._constant / FEATURE_RADIUS)
         return xp.concat(
@@ -113,6 +128,11 @@ class UnitLinear(LinearBase):
     Planes through the origin of these features divide rows as straight lines divide x, so classes
     are told apart as by `Linear`; but a row uses the whole of the sensitivity, whatever its own
     length is. Predicted numbers are linear in x only where rows are about equally long.
+
+    Attributes:
+        dim: number of coordinates d.
+        key_norm: bound on ‖x‖₂; public, enforced by clipping.
+        stretch: s: how much the columns count beside the constant.
     """
 
     kind: ClassVar[str] = "rays"
@@ -136,7 +156,12 @@ class UnitLinear(LinearBase):
         return max(round(self.key_radius / self.stretch), 1)
 
     def fill(self, integers: Integers, out: Floats) -> None:
-        """Write the integer features of rounded keys."""
+        """Write the integer features of rounded keys.
+
+        Args:
+            integers: rounded keys, shape (n, d).
+            out: where features are written, shape (n, r).
+        """
         out[:, 0] = self._constant
         out[:, 1:] = integers
         # Exact in integers, the constant included: at most 2^61.
@@ -144,7 +169,12 @@ class UnitLinear(LinearBase):
         cut_to_radius(out, squared.astype(np.float64))
 
     def query_features(self, queries: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
-        """Return φ(q): (heads, m, d), clipped, to (heads, m, d + 1)."""
+        """Return φ(q): (heads, m, d), clipped, to (heads, m, d + 1).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: none are needed.
+        """
         xp = namespace(queries)
         stretched = queries * (self.stretch / self.key_norm)
         one = xp.ones_like(stretched[..., :1])

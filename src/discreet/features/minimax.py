@@ -32,6 +32,12 @@ class Minimax(Polynomial):
     36% for degree 2 on [-1, 1]. A negative coefficient is carried by the query's side.
 
     Attributes:
+        dim: number of coordinates d of keys and queries.
+        scale: logit = scale·⟨q, k⟩.
+        key_norm: bound on ‖k‖₂; public, enforced by clipping.
+        query_norm: bound on ‖q‖₂; public, enforced by clipping.
+        degree: s; the smallest that meets `eps_s`, if that is given instead.
+        eps_s: the relative error that was asked for, if the degree was found from it.
         stored: coefficients that were computed before (as a file keeps them); None to compute them.
     """
 
@@ -65,7 +71,11 @@ class Minimax(Polynomial):
 
     @classmethod
     def offered(cls, wanted: Wanted) -> Self | None:
-        """Return the polynomial of the lowest degree that meets eps_s, if it is small enough."""
+        """Return the polynomial of the lowest degree that meets eps_s, if it is small enough.
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
+        """
         most = MOST_FEATURES if wanted.features is None else wanted.features
         for degree in range(60):
             if math.comb(wanted.dim + degree, degree) > most:
@@ -76,14 +86,24 @@ class Minimax(Polynomial):
         return None
 
     def why_offered(self, eps_s: float) -> str:
-        """Return the degree and what it reaches."""
+        """Return the degree and what it reaches.
+
+        Args:
+            eps_s: the relative error of a weight that was asked for.
+        """
         return (
             f"a polynomial of degree {self.degree} reaches eps_s = {eps_s:g} with few enough "
             "features"
         )
 
     def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
-        """Return the best polynomial of the same degree for other bounds."""
+        """Return the best polynomial of the same degree for other bounds.
+
+        Args:
+            scale: logit = scale·⟨q, k⟩.
+            key_norm: bound on ‖k‖₂.
+            query_norm: bound on ‖q‖₂.
+        """
         return replace(
             self,
             eps_s=None,
@@ -95,7 +115,12 @@ class Minimax(Polynomial):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the kernel with the coefficients that were stored."""
+        """Return the kernel with the coefficients that were stored.
+
+        Args:
+            parameters: the numbers of `parameters`, but for the kind.
+            arrays: those of `arrays`.
+        """
         return cls(**parameters, stored=tuple(arrays["coefficients"].tolist()))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
@@ -105,7 +130,12 @@ class Minimax(Polynomial):
 
 @cache
 def best_coefficients(t: float, degree: int) -> tuple[float, ...]:
-    """Return c_0, ..., c_s that (nearly) minimise max |p(z)e^-z - 1| over |z| ≤ t."""
+    """Return c_0, ..., c_s that (nearly) minimise max |p(z)e^-z - 1| over |z| ≤ t.
+
+    Args:
+        t: half the length of the interval of logits.
+        degree: s.
+    """
     count = 64 * (degree + 2)
     grid = -np.cos(np.pi * np.arange(count + 1) / count)
     # Chebyshev's basis on [-1, 1] keeps the systems well-conditioned.
@@ -149,6 +179,10 @@ def certified_error(coefficients: tuple[float, ...], t: float) -> float:
     With h = p·e^-z, the k-th derivative is h_k = e^-z·(D - 1)^k p. In each of many cells, h differs
     from its value at the middle by at most Σ_{k<5} |h_k|·w^k/k! there, plus w^5/5! times a bound on
     |h_5| over the cell from the sizes of its coefficients. Rounding is bounded the same way.
+
+    Args:
+        coefficients: c_0, ..., c_s of p.
+        t: half the length of the interval of logits.
     """
     width = t * (1 + 2.0**-50) / _CELLS  # half of a cell
     middle = width * (2 * np.arange(_CELLS) + 1 - _CELLS)

@@ -40,7 +40,12 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Monomials:
-    """The multi-indices α with |α| ≤ degree, in order of degree."""
+    """The multi-indices α with |α| ≤ degree, in order of degree.
+
+    Attributes:
+        dim: number of variables d.
+        degree: s.
+    """
 
     dim: int
     degree: int
@@ -117,6 +122,10 @@ class Polynomial(Kernel):
     """A kernel that is a polynomial of the logit.
 
     Attributes:
+        dim: number of coordinates d of keys and queries.
+        scale: logit = scale·⟨q, k⟩.
+        key_norm: bound on ‖k‖₂; public, enforced by clipping.
+        query_norm: bound on ‖q‖₂; public, enforced by clipping.
         degree: s; the smallest that meets `eps_s`, if that is given instead.
         eps_s: the relative error that was asked for, if the degree was found from it.
     """
@@ -214,14 +223,22 @@ class Polynomial(Kernel):
         return 2 * self.features
 
     def length_error(self, directions: float) -> float:
-        """Return by how much the polynomial, in place of exp, changes the length of answers."""
+        """Return by how much the polynomial, in place of exp, changes the length of answers.
+
+        Args:
+            directions: in how many rows are spread evenly.
+        """
         t = self.largest_logit
         polynomial = polynomial_length(self.coefficients, t, directions)
         return abs(polynomial - answer_length(t, directions))
 
     @classmethod
     def named(cls, wanted: Wanted) -> Self:
-        """Return the polynomial of the lowest degree that meets eps_s, however large it is."""
+        """Return the polynomial of the lowest degree that meets eps_s, however large it is.
+
+        Args:
+            wanted: public numbers: width, bounds, and which error is good enough.
+        """
         return cls(wanted.dim, eps_s=wanted.eps_s, **wanted.bounds)
 
     @property
@@ -267,7 +284,12 @@ class Polynomial(Kernel):
         return memory.reshape(self.features, rows).T
 
     def fill(self, integers: Integers, out: Floats) -> None:
-        """Write the integer features of rounded keys."""
+        """Write the integer features of rounded keys.
+
+        Args:
+            integers: rounded keys, shape (n, d).
+            out: where features are written, shape (n, r), as `_arrange` has them.
+        """
         # An exact division by a power of two, so that no power of a coordinate overflows.
         columns = np.ascontiguousarray(integers.T).astype(np.float64) * 2.0**-KEY_RESOLUTION
         block = np.ones((1, len(integers)))
@@ -296,7 +318,11 @@ class Polynomial(Kernel):
         ]
 
     def reading(self, state: Floats) -> dict[str, NDArray[Any]]:
-        """Return the state by degree, times sign(c)·√(|c|·|α|!/α!), and how monomials are made."""
+        """Return the state by degree, times sign(c)·√(|c|·|α|!/α!), and how monomials are made.
+
+        Args:
+            state: in real units, shape (heads, r, c).
+        """
         roots = self._monomials.inverse_root_factorials()
         parts = np.split(state, np.cumsum([len(root) for root in roots])[:-1], axis=1)
         arrays: dict[str, NDArray[Any]] = {"sizes": np.array(self._sizes)}
@@ -310,7 +336,12 @@ class Polynomial(Kernel):
         return arrays
 
     def read(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return φ(q)·S: (heads, m, d), clipped, to (heads, m, c)."""
+        """Return φ(q)·S: (heads, m, d), clipped, to (heads, m, c).
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         xp = namespace(queries)
         heads, count, dim = queries.shape
         # Side by side for each coordinate: a parent is then copied as one piece, which is several
@@ -336,18 +367,34 @@ class Polynomial(Kernel):
         return self._query_factor
 
     def reads_like(self, other: Kernel) -> bool:
-        """Coefficients are in the arrays; the degree is not."""
+        """Coefficients are in the arrays; the degree is not.
+
+        Args:
+            other: any kernel.
+        """
         return isinstance(other, Polynomial) and (other.dim, other.degree) == (
             self.dim,
             self.degree,
         )
 
     def at(self, *, scale: float, key_norm: float, query_norm: float) -> Self:
-        """Return the polynomial of the same degree for other bounds."""
+        """Return the polynomial of the same degree for other bounds.
+
+        Args:
+            scale: logit = scale·⟨q, k⟩.
+            key_norm: bound on ‖k‖₂.
+            query_norm: bound on ‖q‖₂.
+        """
         return replace(self, eps_s=None, scale=scale, key_norm=key_norm, query_norm=query_norm)
 
     def query_norms(self, queries: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:  # noqa: ARG002
-        """Return ‖φ(q)‖ = √Σ|c_j|·‖y‖^2j, given squared lengths in units of query_norm."""
+        """Return ‖φ(q)‖ = √Σ|c_j|·‖y‖^2j, given squared lengths in units of query_norm.
+
+        Args:
+            queries: clipped, shape (heads, m, d).
+            squared: their squared lengths in units of query_norm, shape (heads, m, 1).
+            arrays: of `reading`, where and in which precision the queries are.
+        """
         sizes = [arrays["sizes"][degree] for degree in range(self._degree + 1)]
         total = _horner(sizes, squared * self.largest_logit)
         return namespace(squared).sqrt(total)
@@ -370,7 +417,13 @@ def _horner(terms: list[Any], at: Array) -> Array:
 
 
 def polynomial_length(coefficients: tuple[float, ...], logit: float, dim: float) -> float:
-    """Return `answer_length` with a polynomial in place of exp."""
+    """Return `answer_length` with a polynomial in place of exp.
+
+    Args:
+        coefficients: c_0, ..., c_s.
+        logit: t, the largest logit.
+        dim: how many directions they are spread in.
+    """
     if dim <= 1:
         cosines, shares = np.array([-1.0, 1.0]), np.ones(2)
     else:

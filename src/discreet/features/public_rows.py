@@ -106,6 +106,12 @@ class PublicRows:
 
         All of them if they are few, else the centres of as many clusters. Found in floating point:
         another machine may find others in the last bit, so whoever uses them keeps them.
+
+        Args:
+            count: the most to return.
+
+        Returns:
+            Shape (at most count, d).
         """
         rows = self.mixed[self._held_back :][:_MOST_ROWS]
         if len(rows) <= count:
@@ -221,7 +227,11 @@ def whitened(
 
 
 def lengths(points: Integers) -> Floats:
-    """Return the L2 norm of each."""
+    """Return the L2 norm of each.
+
+    Args:
+        points: shape (n, d).
+    """
     return np.asarray(np.sqrt(np.sum(points.astype(np.float64) ** 2, axis=1)))
 
 

@@ -86,7 +86,7 @@ class Registry(Generic[AnyMap]):
         for kind in self.kinds:
             if kind.kind == name or name in kind.aliases:
                 return kind
-        names = [AUTO, *(kind.kind for kind in self.kinds)]
+        names = [AUTO, *(next(iter(kind.aliases), kind.kind) for kind in self.kinds)]
         return _validate.reject_argument(self.argument, name, f"one of {names}")
 
     def restore(self, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> AnyMap:

@@ -127,7 +127,14 @@ class Taylor(Polynomial):
         return xp.concat(blocks, axis=-1)
 
     def feature_bounds(self, upper: float) -> Floats:
-        """Return Γ_α = P(upper, ..., upper)_α, the exact range of each feature on [0, upper]^d."""
+        """Return Γ_α = P(upper, ..., upper)_α, the exact range of each feature on [0, upper]^d.
+
+        Args:
+            upper: right end of the range of each coordinate.
+
+        Returns:
+            Shape (r,).
+        """
         upper = _validate.real("upper", upper, above=0)
         return np.asarray(self(np.full(self.dim, upper)))
 

@@ -147,7 +147,12 @@ class Structure(abc.ABC):
 
     @classmethod
     def of(cls, state: State, promise: Promise) -> Self:
-        """Return the structure with a state that was released before; draws nothing."""
+        """Return the structure with a state that was released before; draws nothing.
+
+        Args:
+            state: what was released.
+            promise: its guarantee and receipt.
+        """
         made = object.__new__(cls)
         made.state, made.promise = state, promise
         return made

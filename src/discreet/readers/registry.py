@@ -34,7 +34,11 @@ AnyFile: TypeAlias = "Readable | Structure"
 
 
 def mechanism_named(name: object) -> Mechanism[Any, Any, Any]:
-    """Return the mechanism of that name, or raise `InvalidInput`."""
+    """Return the mechanism of that name, or raise `InvalidInput`.
+
+    Args:
+        name: of a reader, such as "attention".
+    """
     for each in MECHANISMS:
         if each.name == name:
             return each
@@ -60,7 +64,11 @@ def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 (what it is, the 
 
 
 def to_bytes(release: AnyFile) -> bytes:
-    """Return the file of a release."""
+    """Return the file of a release.
+
+    Args:
+        release: of any kind.
+    """
     if isinstance(release, Memories):
         return bundle.to_bytes(release)
     if isinstance(release, Release):
@@ -71,12 +79,20 @@ def to_bytes(release: AnyFile) -> bytes:
 
 
 def from_bytes(data: bytes) -> AnyFile:
-    """Return the release in a file's bytes, or raise `CorruptRelease`."""
+    """Return the release in a file's bytes, or raise `CorruptRelease`.
+
+    Args:
+        data: the file.
+    """
     return unpack(data, _restorers())
 
 
 def whole_guarantee(release: AnyFile) -> Guarantee:
-    """Return what is promised to whoever has the whole file: more than an entry of answers."""
+    """Return the guarantee of the whole file, and not only of one entry of its answers.
+
+    Args:
+        release: of any kind.
+    """
     return release.guarantee if isinstance(release, READABLE) else release.whole_guarantee
 
 

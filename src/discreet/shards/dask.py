@@ -1,11 +1,12 @@
 """One release from many files, or from a Dask collection, on a cluster.
 
-One task a file or partition makes sealed sums (`Job.partial`), a tree of tasks merges them, and
-this process releases. With groups, rows are shuffled first, sealed (`Job.scatter`, `Job.gather`),
-so that all of a record is added up in one place. What tasks return, and Dask stores, sends or
-spills, is public or sealed. The key of a job is in its tasks: in the memory of the scheduler, and
-on connections, which are encrypted where the cluster is ours. Files without a cluster need no
-scheduler (`processes`). Needs the extra `dask`.
+One task for each file or partition makes sealed sums (`Job.partial`), a tree of tasks merges them,
+and this process releases. With groups, rows are shuffled first, sealed (`Job.scatter`,
+`Job.gather`), so that all rows of a record are added up in one place. What tasks return, and Dask
+stores, sends or spills, is public or sealed. The key of a job travels with its tasks: it is in the
+memory of the scheduler, and on connections, which are encrypted where this module started the
+cluster. Files that are read on this machine need no scheduler (`processes`). Needs the extra
+`dask`.
 """
 
 import itertools
@@ -282,7 +283,7 @@ class _Tasks:
         return task(tasks.with_job, work, self._secret, next(self._settings), *given)
 
     def merged(self, sums: Sequence[Any]) -> Any:  # noqa: ANN401
-        """Return a tree of merges, at least one: its root is none of the sums."""
+        """Return the root of a tree of merges; even a single sum goes through one."""
         level = [
             self(tasks.merge, sums[start : start + MERGED_AT_ONCE])
             for start in range(0, len(sums), MERGED_AT_ONCE)
@@ -299,6 +300,12 @@ def connected(address: str) -> Iterator[Client]:
     """Yield a client of the cluster at an address, "tls://host:port" or "tcp://host:port".
 
     Certificates for the former are where Dask's configuration says (`distributed.comm.tls`).
+
+    Args:
+        address: of the scheduler.
+
+    Raises:
+        InvalidInput: no scheduler answers there.
     """
     try:
         client = Client(address, timeout=_PATIENCE)

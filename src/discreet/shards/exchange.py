@@ -1,11 +1,13 @@
-"""All rows of a record in one place, without anybody on the way being able to read them.
+"""A shuffle: brings all rows of a record to one place, and nobody on the way can read them.
 
 A record's influence is bounded as a whole, so its rows have to be added up together, and they may
 lie in any file. `scatter` divides the rows of a shard by a hash of their records, and seals each
-piece; `gather` opens the pieces of one part, from all shards. What can be read on the way is
-public: a hash of the settings, the shard's name, the part, and how long a piece is, which tells
-about how many rows it has: padded to at least 256, and by up to an eighth. Nothing else of the rows
-changes it: ids travel as keyed hashes, all equally long.
+piece; `gather` opens the pieces of one part, from all shards.
+
+What can be read on the way is public: a hash of the settings, the shard's name, the part, and how
+long a piece is. The length tells about how many rows a piece has: it is padded to that of at least
+256 rows, and by up to an eighth. Nothing else about the rows changes it: ids travel as keyed hashes
+that are all equally long.
 """
 
 import hashlib
@@ -130,7 +132,9 @@ def gather(
     for data in pieces:
         header, contents = _PIECE.unseal(data, key, digest)
         if (header["part"], header["parts"]) != (part, parts):
-            raise InvalidInput(f"Expected pieces of part {part} of {parts}, and one is another's.")
+            raise InvalidInput(
+                f"Expected pieces of part {part} of {parts} only; one belongs to another part."
+            )
         if header["shard"] in shards:
             raise InvalidInput("Expected one piece from each shard: rows would count twice.")
         kind, origin, piece = _restored(contents)

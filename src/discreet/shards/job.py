@@ -1,4 +1,4 @@
-"""Public settings and one key: rows are added up anywhere, and released in one place, once."""
+"""Public settings and one key. Rows are added up anywhere, and released in one place, once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -100,7 +100,15 @@ class Job:
         unit: Unit,
         account: Account | None,
     ) -> Self:
-        """Return the job of a mechanism, whose options have been checked."""
+        """Return the job of a mechanism, whose options have been checked.
+
+        Args:
+            mechanism: what is built.
+            shape: of the rows: heads, and widths of keys and values.
+            options: those of the mechanism.
+            unit: a row, or a record of many rows.
+            account: where the release is counted, if anywhere.
+        """
         job = cls.__new__(cls)
         job._open(mechanism, shape, options, unit, account)  # noqa: SLF001 (its own)
         return job
@@ -125,7 +133,12 @@ class Job:
 
     @classmethod
     def copy_of(cls, secret: JobSecret, settings: Settings[Any]) -> Self:
-        """Return what a worker needs: a job that adds up and merges, and releases nothing."""
+        """Return what a worker needs: a job that adds up and merges, and releases nothing.
+
+        Args:
+            secret: the key of the job.
+            settings: the public settings.
+        """
         copy = cls.__new__(cls)
         copy.__setstate__((secret, settings))
         return copy
@@ -174,7 +187,9 @@ class Job:
             threads: the most to use; by default one for each processor.
         """
         if exchange.is_part_name(checked_name(shard)):
-            _validate.reject_argument("shard", shard, "another name: parts of a shuffle have such")
+            _validate.reject_argument(
+                "shard", shard, "another name: only parts of a shuffle have such names"
+            )
         return self._partial(_chunks(rows, groups), shard, threads).seal(self._key)
 
     def _partial(self, chunks: Iterable[Chunk], shard: str, threads: int | None) -> Partial[Any]:
@@ -188,7 +203,15 @@ class Job:
         return Partial.of_chunks(chunks, self._settings, shard=shard, threads=threads)
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
-        """Return the sums of several sealed partials, sealed. In any order, the same bits."""
+        """Return the sums of several sealed partials, sealed. In any order, the same bits.
+
+        Args:
+            parts: sealed partials of this job, of different shards.
+
+        Raises:
+            InvalidInput: a shard is there twice.
+            CorruptRelease: sealed bytes were altered, or are of another job.
+        """
         return self._merged(parts).seal(self._key)
 
     def scatter(

@@ -1,13 +1,13 @@
 """Worker processes of this machine: they start early, do tasks, and are replaced if they die.
 
-This file is both ends of it: `WorkerPool` in the process of the builder, `main` in that of a
-worker. A worker is told all it needs on its standard input, the key of the job, too: nothing of
-that is on a command line, in the environment or in a file. Results go to a pipe of their own, whose
-number is the one argument.
+This file has both ends: `WorkerPool` runs in the process of the builder, `main` in that of a
+worker. A worker reads all it needs from its standard input, and the key of the job, too: nothing of
+that is on a command line, in the environment or in a file. It writes results to a pipe of their
+own, whose number is its only argument.
 
-By hand, because pools of processes that others offer (concurrent.futures, loky) are broken as a
-whole when one process dies, and whoever uses them starts all of it again; and because these need no
-`if __name__ == "__main__"`, load while files are looked at, and are spared by Ctrl-C.
+Why not a pool of the standard library or loky? If one process dies, their pools are broken as a
+whole, and all tasks have to start again. These workers also need no `if __name__ == "__main__"`,
+load while the builder looks at files, and Ctrl-C does not interrupt them.
 """
 
 import os

@@ -1,8 +1,9 @@
 """One release from many files, on as many processes of this machine as are wanted.
 
-One task a file makes sealed sums (`Job.partial`), which this process merges and releases. With
-groups, rows are divided by record first, sealed, in files that are gone afterwards (`Job.scatter`,
-`Job.gather`), so that all of a record is added up in one place.
+One task for each file makes sealed sums (`Job.partial`), which this process merges and releases.
+With groups, workers divide the rows by record first, so that all rows of a record are added up in
+one place (`Job.scatter`, `Job.gather`): the pieces are sealed, and lie in files that are deleted
+afterwards.
 """
 
 import math
@@ -146,7 +147,9 @@ def build_files(
 def files_of(source: object, **columns: Any) -> Rows:  # noqa: ANN401
     """Return the rows of files, checked as far as nothing has to be read."""
     if isinstance(source, Rows) and any(each is not None for each in columns.values()):
-        raise InvalidInput("Expected Rows without names: their columns have been named.")
+        raise InvalidInput(
+            "Expected no names of columns beside Rows: its columns are named already."
+        )
     rows = source if isinstance(source, Rows) else Rows(source, **columns)
     rows.check()
     if not rows.in_files:

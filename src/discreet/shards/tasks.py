@@ -1,4 +1,4 @@
-"""What workers do, whoever starts them: a task has a copy of the job, and returns sealed bytes."""
+"""What workers do, whoever starts them: a task gets a copy of the job, and returns sealed bytes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

@@ -43,9 +43,11 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         rows_hint: a public, rounded number of rows. Under "replace" the number itself is public.
         reader: "rounds" (learns in several passes over the rows), "least_squares" (one pass),
             "average" (votes of near rows), or "auto", which is rounds.
-        features: of rounds and least squares: "linear", "rays", "waves", "lines_and_waves",
-            "near_landmarks", a map of `discreet.features`, or "auto": lines for columns with
-            ranges of their own (bent, if rows are many) and for wide embeddings, else curves.
+        features: of rounds and least squares: "linear", "unit_linear", "unit_fourier",
+            "linear_and_fourier", "unit_landmarks", a map of `discreet.features`, or "auto": lines
+            for columns with ranges of their own (bent, if rows are many) and for wide embeddings,
+            else curves. Files and older code call the last four names "rays", "waves",
+            "lines_and_waves" and "near_landmarks", which still work.
         neighbours: "add_remove" (the number of rows is private, too) or "replace".
         public_rows: rows like X, in the same units, that anybody may see; at least eight. Of
             pictures and embeddings rounds make landmarks, which become part of the release.

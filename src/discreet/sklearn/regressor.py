@@ -36,9 +36,11 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         bounds: public (low, high) of columns: numbers, or one for each column; clipped.
         rows_hint: a public, rounded number of rows, where one is needed.
         reader: "average" (means over near rows), "least_squares", or "auto".
-        features: of least squares: "linear", "rays", "waves", "lines_and_waves",
-            "near_landmarks", a map of `discreet.features`, or "auto": lines, bent if columns are
-            few and rows many (which needs `rows_hint`).
+        features: of least squares: "linear", "unit_linear", "unit_fourier",
+            "linear_and_fourier", "unit_landmarks", a map of `discreet.features`, or "auto": lines,
+            bent if columns are few and rows many (which needs `rows_hint`). Files and older code
+            call the last four names "rays", "waves", "lines_and_waves" and "near_landmarks", which
+            still work.
         neighbours: "add_remove" (the number of rows is private, too) or "replace".
         public_rows: rows like X, in the same units, that anybody may see.
         group_rows: with `groups`, the influence of a record, in rows.

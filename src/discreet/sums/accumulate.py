@@ -1,9 +1,9 @@
 """From rows to exact sums, chunk by chunk and layer by layer. PRIVATE.
 
-A row of keys becomes integer features, a row of values a weighed integer vector, and the sum of
-their outer products is added up by float64 products that are exact (`RowLayout.exact_rows`).
-Several threads take turns, each with memory of its own; sums of integers do not depend on who is
-first.
+The key of a row becomes integer features, its value an integer vector w. Their outer products are
+added up by float64 matrix products, which are exact as long as few enough rows are multiplied at a
+time (`RowLayout.exact_rows`). Several threads work on different rows, each in memory of its own;
+sums of integers do not depend on which thread is first.
 """
 
 import math
@@ -310,7 +310,11 @@ def check_disjoint(
 
 
 def zeros(settings: Settings[RowLayout]) -> list[Integers]:
-    """Return the sums over no rows, one array for each part of each layer."""
+    """Return the sums over no rows, one array for each part of each layer.
+
+    Args:
+        settings: the public settings.
+    """
     shapes = [shape for layout in settings.layouts for shape in layout.shapes]
     return [np.zeros(shape, dtype=np.int64) for shape in shapes]
 

@@ -1,8 +1,8 @@
-"""Public arrays that live where a caller's arrays live.
+"""How every release answers queries, whatever shape, dtype and device they have.
 
-Queries of any leading shape as (heads, m, d), and answers back in their shape and dtype.
-
-The door for queries: any numbers, a few at a time, and answers of the same kind.
+`ask` checks queries, brings them to the shape (heads, m, d) (`Queries`), hands them to a reader a
+few at a time, and returns the answers in the shape and dtype of the queries. `Placed` keeps copies
+of the public arrays that answering takes, in the library and on the device of the queries.
 """
 
 import math
@@ -23,14 +23,22 @@ from discreet.sums.layout import RowLayout
 
 
 class Placed:
-    """Public arrays in the library, dtype and device of a caller's, converted once for each."""
+    """Public arrays in the library, dtype and device of a caller's, converted once for each.
+
+    Args:
+        arrays: by name, float64 and whole numbers.
+    """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._arrays = arrays
         self._copies: dict[tuple[Any, Any, bool], dict[str, Array]] = {}
 
     def like(self, array: Array) -> dict[str, Array]:
-        """Return the arrays where this one is: floats in its dtype, whole numbers as they are."""
+        """Return the arrays where this one is: floats in its dtype, whole numbers as they are.
+
+        Args:
+            array: numpy or torch, floats.
+        """
         # What torch makes in inference mode cannot be used outside of it.
         torch = sys.modules.get("torch")
         inference = torch is not None and torch.is_inference_mode_enabled()
@@ -87,7 +95,14 @@ class Queries:
         return cls(xp, flat, queries.dtype, lead, layout.heads, rest)
 
     def back(self, answers: Array) -> Array:
-        """Return answers of shape (heads, m, k) in the shape and dtype of the queries."""
+        """Return answers of shape (heads, m, k) in the shape and dtype of the queries.
+
+        Args:
+            answers: shape (heads, m, k).
+
+        Returns:
+            Shape (..., k).
+        """
         xp, width = self.xp, answers.shape[-1]
         if self.lead:
             parts = (math.prod(self.heads), math.prod(self.lead), math.prod(self.rest), width)

@@ -6,7 +6,11 @@ from discreet.sums.release import Released
 
 
 def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
-    """Return the facts of a card that say who is protected, and how much."""
+    """Return the facts of a card that say who is protected, and how much.
+
+    Args:
+        released: noisy sums, with what is public about them.
+    """
     guarantee = released.guarantee
     return {
         "private": released.private,
@@ -23,7 +27,11 @@ def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
 
 
 def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
-    """Return the lines of a card that say who is protected, and how much."""
+    """Return the lines of a card that say who is protected, and how much.
+
+    Args:
+        released: noisy sums, with what is public about them.
+    """
     guarantee = released.guarantee
     rows = []
     if not released.private:

@@ -1,7 +1,7 @@
 """The file of a release: noisy sums, settings and card.
 
-What a file looks like is in `_packing`; here is what a release puts in it, and what is believed of
-it when it is opened.
+`_packing` knows what files look like. This module says what a release puts into one, and checks
+what it finds when one is opened.
 """
 
 import json
@@ -34,7 +34,12 @@ AnyRelease = TypeVar("AnyRelease", bound=Release[Any])
 
 
 def save(release: Release[Any], path: str | os.PathLike[str]) -> None:
-    """Write a release to a file: whole, or not at all."""
+    """Write a release to a file: whole, or not at all.
+
+    Args:
+        release: of any kind.
+        path: of the file; one that is there is replaced.
+    """
     data = to_bytes(release)
     with whole_file(Path(path)) as file:
         file.write(data)
@@ -43,13 +48,22 @@ def save(release: Release[Any], path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], kind: type[AnyRelease]) -> AnyRelease:
     """Return the release of one kind that a file holds.
 
-    Raises `CorruptRelease` if the file is none, or was altered.
+    Args:
+        path: of the file.
+        kind: the class of the release.
+
+    Raises:
+        CorruptRelease: the file is of another kind, was cut short or altered.
     """
     return read(path, lambda data: unpack(data, {kind.kind: restorer(kind)}))
 
 
 def to_bytes(release: Release[Any]) -> bytes:
-    """Return the file of a release. Its length depends on public settings only."""
+    """Return the file of a release. Its length depends on public settings only.
+
+    Args:
+        release: of any kind.
+    """
     released = release.released
     return pack(
         tensors_of(released),
@@ -64,6 +78,9 @@ def largest_file(layout: RowLayout) -> int:
 
     Sums and public arrays as they are; a header that has the parameters in the settings and once
     more on the card, in JSON within JSON, which may double them; and sentences.
+
+    Args:
+        layout: of the release.
     """
     sums = sum(np.dtype(np.int64).itemsize * math.prod(shape) for shape in layout.shapes)
     arrays = sum(array.nbytes for array in layout.arrays().values())
@@ -72,12 +89,20 @@ def largest_file(layout: RowLayout) -> int:
 
 
 def restorer(kind: type[AnyRelease]) -> Restorer[AnyRelease]:
-    """Return what makes a release of one kind from a file's settings and tensors."""
+    """Return what makes a release of one kind from a file's settings and tensors.
+
+    Args:
+        kind: the class of the release.
+    """
     return lambda settings, tensors: kind(restore(settings, tensors, kind.layout))
 
 
 def tensors_of(released: Released[RowLayout]) -> dict[str, NDArray[Any]]:
-    """Return the noisy sums and the kernel's arrays, under the names that a file has for them."""
+    """Return the noisy sums and the kernel's arrays, under the names that a file has for them.
+
+    Args:
+        released: noisy sums, with what is public about them.
+    """
     return {
         **dict(zip(released.layout.part_names, (released.state, *released.others), strict=True)),
         **released.layout.arrays(),
@@ -85,7 +110,11 @@ def tensors_of(released: Released[RowLayout]) -> dict[str, NDArray[Any]]:
 
 
 def settings_of(released: Released[RowLayout]) -> dict[str, object]:
-    """Return the numbers that, with the tensors, make the same release again."""
+    """Return the numbers that, with the tensors, make the same release again.
+
+    Args:
+        released: noisy sums, with what is public about them.
+    """
     return {
         **released.layout.parameters(),
         "guarantee": asdict(released.guarantee),

@@ -1,11 +1,11 @@
-"""The one way out for anything that private rows add up to: exact sums, then noise.
+"""The only place where anything computed from private rows is released: exact sums, then noise.
 
-A mechanism is a program over this door. It may ask for sums over all rows as often as it likes, as
-long as the shares of the squared budget that it spends add up to one; what it computes from what
-came out is post-processing. `docs/privacy.md`, "Memory" and "Rounds".
+A mechanism is a program over a `Door`. It may ask for sums over all rows as often as it likes, as
+long as the shares of the squared budget that it spends add up to one; what it computes from the
+noisy sums is post-processing. `docs/privacy.md`, "Memory" and "Rounds".
 
-Here, and nowhere else in this room, noise is added. The order is always the same: the receipt, the
-ledger, the noise.
+Here, and nowhere else in this room, noise is added. The order is always the same: the receipt is
+issued, the ledger counts it, the noise is drawn.
 """
 
 import os
@@ -47,7 +47,7 @@ _ROUNDING = 1e-9
 
 
 class Door(Generic[AnyLayout_co]):
-    """Adds rows up, and lets sums out with noise, for one budget. PRIVATE.
+    """Adds rows up, and releases the sums with noise, under one budget. PRIVATE.
 
     (ε, δ) as in the settings, for all that comes out together: sums with a share s of the squared
     budget get noise of σ/√s, so all of them are one Gaussian mechanism of the whole σ.
@@ -100,7 +100,7 @@ class Door(Generic[AnyLayout_co]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Note on what went wrong that the budget is spent, if noise had been drawn."""
+        """Add a note to an error that the budget is spent, if noise had been drawn."""
         if error is not None and self._drawn:
             text = _SPENT_ONCE if self._passes == 1 else _SPENT
             error.add_note(Note(text.format(drawn=self._drawn, passes=self._passes)))
@@ -135,13 +135,23 @@ class Door(Generic[AnyLayout_co]):
         accumulator: Accumulator[RowLayout],
         view: Callable[[Table], Table] = lambda table: table,
     ) -> None:
-        """Add all rows up, in one pass."""
+        """Add all rows up, in one pass.
+
+        Args:
+            rows: all of them.
+            accumulator: where they are added up.
+            view: what is added up of a table, row by row.
+        """
         advance = self.begin(self._drawn + 1)
         for tables, groups in rows.chunks():
             accumulator.add([view(table) for table in tables], groups=groups, advance=advance)
 
     def release_all(self, rows: RowSource) -> list[Released[AnyLayout_co]]:
-        """Return the sums of all layers over all rows, with noise: one pass, the whole budget."""
+        """Return the sums of all layers over all rows, with noise: one pass, the whole budget.
+
+        Args:
+            rows: all of them.
+        """
         accumulator = Accumulator(self.settings)
         self.add(rows, accumulator)
         return self.release(accumulator.sums, rows=accumulator.rows)
@@ -162,7 +172,7 @@ class Door(Generic[AnyLayout_co]):
         return states
 
     def released(self, layout: AnyLayout, parts: list[Integers]) -> Released[AnyLayout]:
-        """Return what may be given away, made of what came out.
+        """Return the release of one layer, of arrays that were made of noisy sums only.
 
         Args:
             layout: of one layer of the settings.
@@ -207,7 +217,7 @@ class Door(Generic[AnyLayout_co]):
 
 
 class Latch:
-    """Lets one release through, in the process that made it. For whoever holds exact sums."""
+    """Allows one release, in the process that made it. Guards whatever holds exact sums."""
 
     def __init__(self, noun: str) -> None:
         """Begin open.
@@ -245,13 +255,17 @@ class Latch:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold it, if it is open, against other threads."""
+        """Keep other threads out meanwhile; raise if it is closed."""
         with self._lock:
             self.check()
             yield
 
     def close(self, reason: str) -> None:
-        """Close it for good, for a reason that is public."""
+        """Close it for good, for a reason that is public.
+
+        Args:
+            reason: for messages.
+        """
         self._closed = reason
 
     @contextmanager

@@ -43,7 +43,7 @@ class Forecast(abc.ABC):
 
     @property
     def subject(self) -> str:
-        """What it is planned for, after the number of it."""
+        """What follows the number of rows on the page."""
         return "rows"
 
     @property
@@ -97,5 +97,9 @@ def planned_shape(
 
 
 def planned_unit(*, by_record: bool) -> Unit:
-    """Return whom a guarantee will protect."""
+    """Return whom a guarantee will protect.
+
+    Args:
+        by_record: whether records of many rows are protected.
+    """
     return Unit.RECORD if by_record else Unit.ROW

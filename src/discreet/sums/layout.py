@@ -1,9 +1,9 @@
-"""What a row contributes, in integers, and how far: all of it is fixed before a row is read.
+"""What a row contributes, in integers, and how large that can be: fixed before any row is read.
 
 A row with key k contributes the integer matrix w ⊗ a: a are the integer features of k, and w is
 made of the row's value (`ValueLayout`: [v; τ] in lattice units, times the map's weight of the row).
-Both are bounded exactly, so the norm of a contribution is, too: no rounding slack is left to
-estimate.
+Both norms are bounded exactly, so the norm of a contribution is, too: no rounding error has to be
+estimated.
 """
 
 import abc
@@ -55,7 +55,8 @@ class RowLayout(abc.ABC):
     def __post_init__(self) -> None:
         self.kernel.check_integers()
         if not self.kernel.takes_signed_keys:
-            _validate.reject("kernel.nonnegative", value=True, wanted="False: keys are not checked")
+            wanted = "False: nobody checks that keys have no negative coordinates"
+            _validate.reject("kernel.nonnegative", value=True, wanted=wanted)
         heads = tuple(_validate.whole("heads", length, at_least=1) for length in self.heads)
         object.__setattr__(self, "heads", heads)
 
@@ -81,7 +82,7 @@ class RowLayout(abc.ABC):
 
     @property
     def or_else(self) -> str:
-        """What else than a larger ε helps where the noise is too large to be drawn."""
+        """What helps besides a larger ε, where the noise is too large to be drawn."""
         return ""
 
     @property
@@ -142,6 +143,9 @@ class RowLayout(abc.ABC):
         Added or removed: C. Replaced: ‖w⊗a - w'⊗a'‖² = ‖w‖²‖a‖² + ‖w'‖²‖a'‖² - 2⟨w, w'⟩⟨a, a'⟩ with
         ⟨a, a'⟩ from the kernel's `least_inner` to R² and ⟨w, w'⟩ within `inner_range`: a product of
         two, whose least value is at a corner. At most 2·C. `docs/privacy.md`, "Memory".
+
+        Args:
+            neighbours: whether a row is added or removed, or replaced.
         """
         if neighbours is Neighbours.ADD_REMOVE:
             return self.row_bound
@@ -163,6 +167,10 @@ class RowLayout(abc.ABC):
         """Return the layout with these `parameters` and `arrays`, as a file has them.
 
         A layout that is only used on the way, and is in no file, has none.
+
+        Args:
+            parameters: those of `parameters`.
+            arrays: those of `arrays`.
         """
         raise NotImplementedError
 
@@ -186,7 +194,11 @@ class RowLayout(abc.ABC):
         """Of a feature and an entry of w."""
 
     def check_rows(self, rows: int) -> None:
-        """Raise `InvalidInput` if sums over so many rows might leave int64."""
+        """Raise `InvalidInput` if sums over so many rows might leave int64.
+
+        Args:
+            rows: how many.
+        """
         if rows > self.most_rows:
             # Values can be rounded more, and leave room for more rows; features cannot.
             helps = self._largest_term == self._largest_product
@@ -290,7 +302,13 @@ class ValueLayout(RowLayout):
         return self.kernel.entry_bound * max(self.value_radius, self.tau_units)
 
     def weighed(self, features: Floats, values: Floats, weights: Floats | None) -> Floats:
-        """Return [v; τ] of some rows, shape (heads, m, d_v + 1)."""
+        """Return [v; τ] of some rows, shape (heads, m, d_v + 1).
+
+        Args:
+            features: integers, shape (heads, m, r).
+            values: of any finite size, shape (heads·m, d_v), head by head.
+            weights: of the map, from 0 to 1, shape (heads·m,); None if all are one.
+        """
         return self.weigh(values, weights).reshape(len(features), -1, self.columns)
 
     def weigh(self, values: Floats, weights: Floats | None) -> Floats:
@@ -318,6 +336,13 @@ def check_tau(tau: float, value_norm: float) -> float:
     """Return τ, if it is neither far below nor far above the length of values.
 
     Outside of this range one of the two, numerator or denominator, is all noise.
+
+    Args:
+        tau: τ.
+        value_norm: bound on ‖v‖₂.
+
+    Raises:
+        InvalidInput: it is out of range.
     """
     return _validate.real("tau", tau, at_least=value_norm / 1000, at_most=4 * value_norm)
 
@@ -328,5 +353,9 @@ def default_tau(value_norm: float, value_dim: int) -> float:
     The error of an answer o is, per coordinate, proportional to √(B² + τ²)·√(1 + o²/τ²); summed
     over coordinates it is least at τ² = B·‖o‖/√d_v. This is the least for ‖o‖ = B/16, which
     averages over many rows come to; larger answers lose little, and numerators alone gain.
+
+    Args:
+        value_norm: B, the bound on ‖v‖₂.
+        value_dim: d_v.
     """
     return value_norm / (4 * math.sqrt(math.sqrt(value_dim)))

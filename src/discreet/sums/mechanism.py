@@ -1,9 +1,9 @@
 """A mechanism is a program over one noisy door: what one reader adds up, and what answers from it.
 
-To add a reader: a folder below `readers` with its options (`ReleaseOptions`), its layout
-(`RowLayout`: what a row adds, and how far), its mechanism (this class) and its answers (`Release`),
-and one line in `readers/registry.py`. `tests/support/reader_contract.py` is the suite that it has
-to pass.
+To add a reader, write a folder below `readers` with its options (`ReleaseOptions`), its layout
+(`RowLayout`: what a row contributes, and a bound on it), its mechanism (this class) and its answers
+(`Release`), and add a line to `readers/registry.py`. `tests/support/reader_contract.py` is the
+suite of tests that it has to pass.
 """
 
 import abc
@@ -91,7 +91,11 @@ class Mechanism(abc.ABC, Generic[AnyOptions, AnyLayout, AnyRelease]):
         return _validate.reject_argument("reader", self.name, "one that can be planned")
 
     def passes_of(self, settings: Settings[AnyLayout]) -> int:  # noqa: ARG002
-        """Return how many passes over the rows a release takes."""
+        """Return how many passes over the rows a release takes.
+
+        Args:
+            settings: the public settings.
+        """
         return 1
 
     def run(
@@ -110,7 +114,11 @@ class Mechanism(abc.ABC, Generic[AnyOptions, AnyLayout, AnyRelease]):
         return door.release_all(rows)
 
     def read(self, released: Sequence[Released[AnyLayout]]) -> list[AnyRelease]:
-        """Return what answers from what was released."""
+        """Return what answers from what was released.
+
+        Args:
+            released: noisy sums of each layer.
+        """
         return [self.answers(each) for each in released]
 
 

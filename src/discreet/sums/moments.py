@@ -1,11 +1,12 @@
-"""Second moments of features, beside whatever else a row adds up to.
+"""Second moments of features, Σ a ⊗ a, beside whatever else rows add up to.
 
-Σ a ⊗ a is symmetric, so the diagonal and what is above it are released. In the norm of a
+The matrix is symmetric, so only its diagonal and what is above that are released. In the norm of a
 contribution what is above counts twice: then it is the norm of the whole matrix, which is ‖a‖²
 exactly.
 
-Products of features are large numbers, and so is their noise. Where it would be too large to be
-drawn, features are cut to fewer bits first: noise like that hides the difference.
+Products of features are large integers, and their noise is large in proportion. Where it would be
+too large to be drawn, features are cut to fewer bits before they are squared: noise as large as
+that hides the difference.
 """
 
 import math
@@ -34,7 +35,11 @@ _MOST_COARSE = 8
 
 
 def check_share(share: float) -> float:
-    """Return a share of the squared budget, if it is none, or one that second moments can use."""
+    """Return a share of the squared budget, if it is zero, or neither too small nor too large.
+
+    Args:
+        share: 0, or from 0.001 to 0.99.
+    """
     share = _validate.real("share", share, at_least=0, at_most=_MOST_SHARE)
     return share if share == 0 else _validate.real("share", share, at_least=_LEAST_SHARE)
 
@@ -69,7 +74,11 @@ class SecondMoments(RowLayout):
         return FEATURE_RADIUS >> self.coarseness
 
     def coarse(self, features: Floats) -> Floats:
-        """Return features as they are squared: integers stored as float64."""
+        """Return features as they are squared: integers stored as float64.
+
+        Args:
+            features: integers stored as float64, shape (heads, m, r).
+        """
         if not self.coarseness:
             return features
         return np.asarray(np.trunc(features * 2.0**-self.coarseness))
@@ -124,6 +133,9 @@ class SecondMoments(RowLayout):
         leaves a parabola in |c|, whose top is known. `docs/privacy.md`, "Least squares". Where
         features are cut before they are squared, c is another number in the last term, which is at
         most 2·g²·R⁴ with the R of the cut ones.
+
+        Args:
+            neighbours: whether a row is added or removed, or replaced.
         """
         if neighbours is Neighbours.ADD_REMOVE or not self.share:
             return super().row_sensitivity(neighbours)
@@ -142,7 +154,12 @@ class SecondMoments(RowLayout):
         return math.sqrt(2 * squared) * _ROUNDING
 
     def contribution(self, features: Floats, weighed: Floats) -> tuple[Integers, ...]:
-        """Return what some rows add to each part, exactly."""
+        """Return what some rows add to each part, exactly.
+
+        Args:
+            features: integers, shape (heads, m, r); m is at most `exact_rows`.
+            weighed: integers, shape (heads, m, columns).
+        """
         sums = super().contribution(features, weighed)
         if not self.share:
             return sums
@@ -161,7 +178,12 @@ class SecondMoments(RowLayout):
         return np.asarray(rows * self.kernel.features + columns)
 
     def matrices(self, diagonal: Integers, upper: Integers) -> Floats:
-        """Return second moments as symmetric matrices, in lattice units, shape (heads, r, r)."""
+        """Return second moments as symmetric matrices, in lattice units, shape (heads, r, r).
+
+        Args:
+            diagonal: shape (heads, r).
+            upper: what is above it, row by row, shape (heads, r·(r - 1)/2).
+        """
         count = self.kernel.features
         whole = np.zeros((len(diagonal), count * count))
         whole[:, self._upper] = upper

@@ -14,12 +14,10 @@ from discreet._validate import warn
 from discreet.accounting.receipt import checked_leaks
 from discreet.errors import InvalidInput, PrivacyLeakWarning
 from discreet.features.base import NORMS
-from discreet.features.kernel import Kernel
 from discreet.features.public_rows import PublicRows
 from discreet.privacy import Neighbours, Privacy
 
 PerLayer = float | Sequence[float]
-KernelPerLayer = str | Kernel | Sequence[str | Kernel]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Numbers from here on protect nobody.
@@ -101,7 +99,16 @@ class KeyOptions(ReleaseOptions):
         )
 
     def number(self, name: str, layer: int, layers: int) -> float:
-        """Return the number that one of so many layers has: one for all, or its own."""
+        """Return the number that one of so many layers has: one for all, or its own.
+
+        Args:
+            name: of the option.
+            layer: which, from 0 on.
+            layers: how many there are.
+
+        Raises:
+            InvalidInput: the option is a sequence of another length.
+        """
         value: float | tuple[float, ...] = getattr(self, name)
         if not isinstance(value, tuple):
             return value
@@ -110,7 +117,16 @@ class KeyOptions(ReleaseOptions):
         return value[layer]
 
     def public_rows_of(self, layer: int, layers: int, *, dim: int) -> PublicRows | None:
-        """Return the public rows that one of so many layers has: the same for all, or its own."""
+        """Return the public rows that one of so many layers has: the same for all, or its own.
+
+        Args:
+            layer: which, from 0 on.
+            layers: how many there are.
+            dim: width of its keys.
+
+        Raises:
+            InvalidInput: there are not as many as layers, or rows are not as wide as keys.
+        """
         rows: PublicRows | tuple[PublicRows | None, ...] | None = self.public_rows
         if isinstance(rows, tuple):
             if len(rows) != layers:
@@ -167,20 +183,26 @@ def shows_options(
         function.__signature__ = shown  # type: ignore[attr-defined]
         meanings = meanings_of(options)
         entries = "\n".join(meanings[name] for name in names)
-        function.__doc__ = _OPTIONS_ENTRY.sub(lambda _: entries, function.__doc__ or "")
+        own_text = inspect.cleandoc(function.__doc__ or "")
+        function.__doc__ = _OPTIONS_ENTRY.sub(lambda _: entries, own_text)
         return function
 
     return show
 
 
 def meanings_of(documented: object) -> dict[str, str]:
-    """Return the entry of each argument or attribute that a docstring explains, by its name."""
-    return {found["name"]: found[0].rstrip() for found in _ENTRY.finditer(documented.__doc__ or "")}
+    """Return the entry of each argument or attribute that a docstring explains, by its name.
+
+    Args:
+        documented: a class or a function.
+    """
+    text = inspect.cleandoc(documented.__doc__ or "")  # as later versions of Python keep it
+    return {found["name"]: found[0].rstrip() for found in _ENTRY.finditer(text)}
 
 
 # An entry of a docstring, with the lines that go on with it; and the one of **options.
-_ENTRY = re.compile(r"^ {8}(?P<name>\w+): .*(?:\n {12}.*)*", re.MULTILINE)
-_OPTIONS_ENTRY = re.compile(r"^ {8}\*\*options: .*(?:\n {12}.*)*", re.MULTILINE)
+_ENTRY = re.compile(r"^ {4}(?P<name>\w+): .*(?:\n {8}.*)*", re.MULTILINE)
+_OPTIONS_ENTRY = re.compile(r"^ {4}\*\*options: .*(?:\n {8}.*)*", re.MULTILINE)
 
 
 def _public(rows: Array) -> PublicRows | tuple[PublicRows | None, ...] | None:
@@ -196,7 +218,13 @@ def _public(rows: Array) -> PublicRows | tuple[PublicRows | None, ...] | None:
 
 
 def numbers(name: str, value: Any, limits: dict[str, float]) -> Any:  # noqa: ANN401
-    """Return one number, or a tuple of them, if all are within the limits."""
+    """Return one number, or a tuple of them, if all are within the limits.
+
+    Args:
+        name: of the option, for messages.
+        value: a number, or a sequence of numbers.
+        limits: those of `_validate.real`.
+    """
     if isinstance(value, Sequence) and not isinstance(value, str):
         try:
             return tuple(_validate.real(name, each, **limits) for each in value)

@@ -1,14 +1,13 @@
-"""Whether two machines compute alike: numpy's exp, cos and sin have other last bits on some.
-
-A row's integers must not depend on where it is added up, or removing one row, which may send others
-elsewhere, would move those, too. Everything else that rows go through is exact or rounded as IEEE
-754 says, which is the same everywhere.
-
-Exact integer sums over some of the rows. PRIVATE: noise is added in `release`, and only there.
+"""Exact integer sums over some of the rows. PRIVATE: noise is added by `door.release` only.
 
 Sums of integers do not depend on the order of rows, on chunking or on how rows (or whole records)
-are divided among partials: any way of adding them up gives the same bits. What may not happen is
-that rows count twice: a partial knows the names of the shards that it holds.
+are divided among partials: any way of adding them up gives the same bits. Rows must not count
+twice, so a partial knows the names of the shards that it holds.
+
+The integers of a row must not depend on the machine that adds it up, either: removing one row may
+send others to another machine, and would change those, too. All that rows go through is exact, or
+rounded as IEEE 754 prescribes, but for numpy's exp, cos and sin, whose last bits differ between
+processors. `fingerprint` tells whether two machines compute these alike.
 """
 
 import hashlib
@@ -77,7 +76,11 @@ class Partial(Generic[AnyLayout_co]):
 
     @classmethod
     def empty(cls, settings: Settings[AnyLayout_co]) -> "Partial[AnyLayout_co]":
-        """Return the sums over no rows."""
+        """Return the sums over no rows.
+
+        Args:
+            settings: the public settings.
+        """
         return cls(settings, tuple(zeros(settings)), 0, frozenset(), frozenset())
 
     @classmethod
@@ -133,7 +136,14 @@ class Partial(Generic[AnyLayout_co]):
         return cls(settings, tuple(adder.sums), adder.rows, ids, frozenset([name]))
 
     def merge(self, other: "Partial[AnyLayout_co]") -> "Partial[AnyLayout_co]":
-        """Return the sums over the rows of both."""
+        """Return the sums over the rows of both.
+
+        Args:
+            other: of other shards, with the same settings.
+
+        Raises:
+            InvalidInput: settings differ, or a shard or record is in both.
+        """
         _validate.instance("other", other, Partial)
         return Partial.merged(self.settings, [self, other])
 
@@ -141,7 +151,15 @@ class Partial(Generic[AnyLayout_co]):
     def merged(
         cls, settings: Settings[AnyLayout_co], partials: "Iterable[Partial[AnyLayout_co]]"
     ) -> "Partial[AnyLayout_co]":
-        """Return the sums over the rows of all these partials, one after the other."""
+        """Return the sums over the rows of all these partials, one after the other.
+
+        Args:
+            settings: the public settings, the same for all.
+            partials: of different shards.
+
+        Raises:
+            InvalidInput: settings differ, or a shard or record is in two of them.
+        """
         sums, rows = zeros(settings), 0
         ids: set[bytes] = set()
         shards: set[str] = set()
@@ -165,7 +183,11 @@ class Partial(Generic[AnyLayout_co]):
         return cls(settings, tuple(sums), rows, frozenset(ids), frozenset(shards), origin)
 
     def seal(self, key: bytes) -> bytes:
-        """Return the sums, encrypted and authenticated: see `sealing`."""
+        """Return the sums, encrypted and authenticated: see `sealing`.
+
+        Args:
+            key: 32 random bytes (`sealing.new_key`).
+        """
         from discreet.sums.sealing import seal
 
         return seal(self, key)
@@ -174,7 +196,17 @@ class Partial(Generic[AnyLayout_co]):
     def unseal(
         cls, data: bytes, key: bytes, settings: Settings[AnyLayout_co]
     ) -> "Partial[AnyLayout_co]":
-        """Return sums that were sealed under this key and these settings: see `sealing`."""
+        """Return sums that were sealed under this key and these settings: see `sealing`.
+
+        Args:
+            data: the sealed bytes.
+            key: that they were sealed with.
+            settings: that they were made with.
+
+        Raises:
+            InvalidInput: they belong to other settings.
+            CorruptRelease: they were altered or cut short, or the key is another.
+        """
         from discreet.sums.sealing import unseal
 
         return unseal(data, key, settings)
@@ -185,7 +217,14 @@ def _fresh_name() -> str:
 
 
 def checked_name(shard: str) -> str:
-    """Return the name of a shard, if it is one."""
+    """Return the name of a shard, if it is one.
+
+    Args:
+        shard: what the caller gave.
+
+    Raises:
+        InvalidInput: it is no text that can be printed.
+    """
     if not isinstance(shard, str) or not shard.strip() or not shard.isprintable():
         _validate.reject("shard", "...", "a text that can be printed")
     return shard

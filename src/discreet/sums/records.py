@@ -1,13 +1,14 @@
-"""Bounding what a record of many rows contributes, over all heads and layers at once.
+"""Bounds on what a record of many rows contributes, over all heads and layers at once.
 
 A record contributes M = Σ_i w_i ⊗ a_i. If its norm, in units of each head's C, exceeds the cap, the
 whole record is scaled down by one factor. Short records are scaled row by row (their norm comes
-from two Gram matrices: ‖M‖² = Σ_ij ⟨a_i, a_j⟩·⟨w_i, w_j⟩) and checked again after rounding; long
-ones are added up first, and the sum is cut towards zero, which needs no second look. Either way the
-result depends on that record's rows alone, to the bit, and not on their order.
+from two Gram matrices: ‖M‖² = Σ_ij ⟨a_i, a_j⟩·⟨w_i, w_j⟩) and checked again after rounding. Long
+records are added up first, and the scaled sum is rounded towards zero, so that it need not be
+checked again. Either way the result depends on that record's rows alone, to the bit, and not on
+their order.
 
 Where second moments Σ_i a_i ⊗ a_i are added up, too, a factor f for both is √f for every w_i and
-a_i of a short record, and Σ_ij ⟨a_i, a_j⟩² comes on top.
+a_i of a short record, and the squared norm has Σ_ij ⟨a_i, a_j⟩² besides.
 """
 
 import math
@@ -30,7 +31,11 @@ _ROUNDING = 1 + 2.0**-30
 
 
 def by_size(of_row: Integers) -> Iterator[tuple[int, Integers]]:
-    """Yield each size of record with the row numbers of its records, shape (records, size)."""
+    """Yield each size of record with the row numbers of its records, shape (records, size).
+
+    Args:
+        of_row: the number of each row's record, shape (n,).
+    """
     order = np.argsort(of_row, kind="stable")
     _, starts, counts = np.unique(of_row[order], return_index=True, return_counts=True)
     for size in np.unique(counts):
@@ -39,7 +44,14 @@ def by_size(of_row: Integers) -> Iterator[tuple[int, Integers]]:
 
 
 def gram_rows(settings: Settings[RowLayout]) -> int:
-    """Return how many rows a record may have for its Gram matrices to be added up exactly."""
+    """Return how many rows a record may have for its Gram matrices to be added up exactly.
+
+    Args:
+        settings: the public settings.
+
+    Raises:
+        InvalidInput: there are too many heads.
+    """
     if settings.head_count > _MOST_PAIRS:
         raise InvalidInput(
             f"Expected at most {_MOST_PAIRS:,} heads with records, got {settings.head_count:,}: "
@@ -118,7 +130,12 @@ def scale_down_both(
 
 
 def shrink_sums(settings: Settings[RowLayout], sums: Sequence[Integers]) -> list[Integers]:
-    """Return the sums of one long record, cut towards zero so that they do not exceed the cap."""
+    """Return the sums of one long record, cut towards zero so that they do not exceed the cap.
+
+    Args:
+        settings: the public settings.
+        sums: one array for each part of each layer, of one record.
+    """
     floats = [total.astype(np.float64) for total in sums]
     bounds = [
         layout.row_bound / weight for layout in settings.layouts for weight in layout.part_weights
@@ -138,7 +155,12 @@ def _by_record(rows: Floats, size: int) -> Floats:
 
 
 def gram(rows: Floats, size: int) -> Integers:
-    """Return the inner products within each record, exactly, shape (heads, records, size, size)."""
+    """Return the inner products within each record, exactly, shape (heads, records, size, size).
+
+    Args:
+        rows: integers stored as float64, shape (heads, records·size, k).
+        size: rows of each record.
+    """
     grouped = _by_record(rows, size)
     return np.asarray(np.matmul(grouped, grouped.swapaxes(2, 3)), dtype=np.int64)
 

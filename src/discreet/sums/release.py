@@ -95,6 +95,9 @@ class Release(Generic[AnyLayout_co]):
 
     A reader is a subclass: it names its files (`kind`), says what was added up for it (`layout`)
     and what its card says (`describe`), and answers.
+
+    Args:
+        released: the noisy sums, with what is public about them.
     """
 
     kind: ClassVar[str]

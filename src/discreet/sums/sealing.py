@@ -1,16 +1,14 @@
 """Private bytes that travel: encrypted and authenticated, with a public header.
 
-AES-256 in Galois/counter mode. Without the key, one can read the header and how long the whole is;
-nobody can alter either without being noticed.
+An `Envelope` is AES-256 in Galois/counter mode. Without the key, one can read the header and how
+long the whole is; nobody can alter either without being noticed.
 
     magic | length of header | header (JSON) | nonce | ciphertext | tag
 
-Exact sums that travel: encrypted and authenticated, bound to their settings and shards.
-
-What can be read without the key is public (`envelope`): a hash of the settings, the names of the
-shards, and how long the whole is. The number of rows is inside, and hashes of the record ids, all
-equally long and padded to a power of two: the length tells of records no more than the order of
-magnitude of their number.
+`seal` and `unseal` put the exact sums of a `Partial` in such an envelope. Its header is public: a
+hash of the settings, and the names of the shards. The number of rows is encrypted, and so are
+hashes of the record ids, all equally long and padded to a power of two: the length of the whole
+tells no more than the order of magnitude of the number of records.
 
     rows | bytes of ids | origin | ids, padded | sums
 """
@@ -83,6 +81,11 @@ class Envelope:
     def unseal(self, data: bytes, key: bytes, digest: str) -> tuple[dict[str, Any], memoryview]:
         """Return header and contents, if they were sealed under this key and these settings.
 
+        Args:
+            data: the sealed bytes.
+            key: that they were sealed with.
+            digest: a hash of the public settings that they must have.
+
         Raises:
             InvalidInput: they belong to other settings.
             CorruptRelease: they were altered or cut short, or the key is another.
@@ -111,7 +114,7 @@ class Envelope:
         return header, memoryview(contents)
 
     def _public(self, data: bytes) -> bytes:
-        """Return what can be read without a key: as long as it says, or `CorruptRelease`."""
+        """Return what can be read without a key; raise `CorruptRelease` if data are cut short."""
         start = len(self.magic) + 4
         if isinstance(data, bytes) and data.startswith(self.magic) and len(data) >= start:
             (length,) = struct.unpack_from("<I", data, len(self.magic))
@@ -156,6 +159,11 @@ def seal(partial: "Partial[RowLayout]", key: bytes) -> bytes:
 
 def unseal(data: bytes, key: bytes, settings: Settings[AnyLayout_co]) -> "Partial[AnyLayout_co]":
     """Return the partial that was sealed under this key, with these settings.
+
+    Args:
+        data: the sealed bytes.
+        key: that they were sealed with.
+        settings: that the partial was made with.
 
     Raises:
         InvalidInput: it belongs to other settings.

@@ -43,7 +43,13 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What one layer looks like, without its number of rows."""
+    """What one layer looks like, without its number of rows.
+
+    Attributes:
+        heads: leading axes of keys and values; () for one head.
+        key_dim: width of keys, d.
+        value_dim: width of values, d_v.
+    """
 
     heads: tuple[int, ...]
     key_dim: int
@@ -116,7 +122,14 @@ class Settings(Generic[AnyLayout_co]):
         )
 
     def check(self, account: Account | None) -> None:
-        """Raise `BudgetExceeded` if a release would not fit the account now, if there is one."""
+        """Raise `BudgetExceeded` if there is an account with too little left for the release.
+
+        Args:
+            account: where the release will be counted, if anywhere.
+
+        Raises:
+            BudgetExceeded: it would not fit.
+        """
         pairs = ((self.mechanism, 1),)
         check(account, pairs, unit=str(self.unit), delta=self.privacy.delta)
 
@@ -125,15 +138,27 @@ class Settings(Generic[AnyLayout_co]):
 
         Sums in several parts: each part times its weight. For records only the sum over all heads
         is bounded, by √heads times this.
+
+        Args:
+            layout: of the layer.
         """
         return unit_sensitivity(layout, self.privacy.neighbours, self.unit, self.group_rows)
 
     def sigma(self, layout: RowLayout) -> float:
-        """Return the standard deviation of the noise on a layer's first part, in lattice units."""
+        """Return the standard deviation of the noise on a layer's first part, in lattice units.
+
+        Args:
+            layout: of the layer.
+        """
         return self.multiplier * self.sensitivity(layout) / math.sqrt(self.share)
 
     def part(self, layout: AnyPart, share: float) -> "Settings[AnyPart]":
-        """Return the settings of one pass of several, which has a share of the squared budget."""
+        """Return the settings of one of several passes, which spends a share of the squared budget.
+
+        Args:
+            layout: what a row adds in that pass.
+            share: of the squared budget.
+        """
         return Settings(
             layouts=(layout,),
             privacy=self.privacy,
@@ -144,7 +169,11 @@ class Settings(Generic[AnyLayout_co]):
         )
 
     def laws(self, layout: RowLayout) -> tuple[RoundedGaussian, ...]:
-        """Return the noise of each part of a layer."""
+        """Return the noise of each part of a layer.
+
+        Args:
+            layout: of the layer.
+        """
         sigmas = part_sigmas(layout, self.sigma(layout))
         return tuple([RoundedGaussian(sigma=each) for each in sigmas])
 
@@ -171,7 +200,11 @@ class Settings(Generic[AnyLayout_co]):
         return f"{all_of_it}, with all answers to any queries,"
 
     def receipt(self, entropy: Entropy) -> Receipt:
-        """Return a receipt for one release, to be made before its noise is drawn."""
+        """Return a receipt for one release, to be made before its noise is drawn.
+
+        Args:
+            entropy: where the noise will come from.
+        """
         return Receipt.issue(
             mechanisms=((self.mechanism, 1),),
             neighbours=self.privacy.neighbours,
@@ -182,7 +215,11 @@ class Settings(Generic[AnyLayout_co]):
         )
 
     def guarantee(self, receipt: Receipt) -> Guarantee:
-        """Return what is promised for the whole release: all that was asked for is spent."""
+        """Return what is promised for the whole release: all that was asked for is spent.
+
+        Args:
+            receipt: of the release.
+        """
         return Guarantee(
             self.privacy.epsilon,
             self.privacy.delta,
@@ -217,19 +254,36 @@ class Settings(Generic[AnyLayout_co]):
 
 
 def rows_are_public(neighbours: Neighbours, unit: str) -> bool:
-    """Return whether the number of rows is public under such a guarantee."""
+    """Return whether the number of rows is public under such a guarantee.
+
+    Args:
+        neighbours: whether a unit is added or removed, or replaced.
+        unit: a row, or a record of many rows.
+    """
     return unit == Unit.ROW and neighbours is Neighbours.REPLACE
 
 
 def part_sigmas(layout: RowLayout, sigma: float) -> tuple[float, ...]:
-    """Return the standard deviation of the noise on each part, given that of the first."""
+    """Return the standard deviation of the noise on each part, given that of the first.
+
+    Args:
+        layout: with the weights of the parts.
+        sigma: standard deviation of the noise on the first, in lattice units.
+    """
     return tuple([sigma / weight for weight in layout.part_weights])
 
 
 def unit_sensitivity(
     layout: RowLayout, neighbours: Neighbours, unit: Unit, group_rows: float
 ) -> float:
-    """Return how far one unit can move one head's sums, in lattice units."""
+    """Return how far one unit can move one head's sums, in lattice units.
+
+    Args:
+        layout: of the layer.
+        neighbours: whether a unit is added or removed, or replaced.
+        unit: a row, or a record of many rows.
+        group_rows: the influence of a record, in rows.
+    """
     if unit is Unit.ROW:
         return layout.row_sensitivity(neighbours)
     both = 2 if neighbours is Neighbours.REPLACE else 1
@@ -241,6 +295,10 @@ def noise_multiplier(privacy: Privacy, heads: int) -> float:
     """Return σ for a mechanism that moves each of so many heads by one.
 
     The passes of one release all ask for it, and it is found by bisection.
+
+    Args:
+        privacy: what the whole release may spend.
+        heads: how many there are, in all layers.
     """
     return accounting.gaussian_sigma(
         epsilon=privacy.epsilon, delta=privacy.delta, sensitivity=_root(heads)
@@ -248,7 +306,13 @@ def noise_multiplier(privacy: Privacy, heads: int) -> float:
 
 
 def crude_multiplier(privacy: Privacy, heads: int, group_rows: float) -> float:
-    """Return σ in units of the largest contribution of one row, before the kernel is known."""
+    """Return σ in units of the largest contribution of one row, before the kernel is known.
+
+    Args:
+        privacy: what the whole release may spend.
+        heads: how many there are, in all layers.
+        group_rows: the influence of a record, in rows.
+    """
     both = 2 if privacy.neighbours is Neighbours.REPLACE else 1
     return noise_multiplier(privacy, heads) * both * group_rows
 

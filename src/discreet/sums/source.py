@@ -76,6 +76,9 @@ class Table:
         """Return some rows of all heads, shapes (heads·m, d) and (heads·m, d_v): head by head.
 
         Copies: what another process writes into a mapped file meanwhile changes none of them.
+
+        Args:
+            index: a slice, or row numbers.
         """
         return _rows("keys", self.keys, index), _rows("values", self.values, index)
 
@@ -102,7 +105,14 @@ Chunk = tuple[Sequence[Table], Array]
 
 
 def tables_of(layers: Layers) -> list[Table]:
-    """Return keys and values of each layer as tables, if there are any."""
+    """Return keys and values of each layer as tables, if there are any.
+
+    Args:
+        layers: pairs (keys, values), at least one.
+
+    Raises:
+        InvalidInput: they are not, or shapes do not fit.
+    """
     pairs = [tuple(layer) for layer in layers]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise InvalidInput("Expected layers to be pairs (keys, values), at least one.")
@@ -110,7 +120,13 @@ def tables_of(layers: Layers) -> list[Table]:
 
 
 def value_chunk(keys: Array, values: Array, groups: Array) -> Chunk:
-    """Return the chunk of one layer whose values are numbers."""
+    """Return the chunk of one layer whose values are numbers.
+
+    Args:
+        keys: shape (*heads, n, d).
+        values: shape (*heads, n, d_v).
+        groups: the record of each row, shape (n,); None if each row is its own.
+    """
     return tables_of([(keys, values)]), groups
 
 
@@ -260,7 +276,12 @@ class RowSource:
         return self._next_pass() if begun is None else begun
 
     def rows_hint(self, given: int | None, neighbours: object) -> int | None:
-        """Return the number of rows, where that is public and no other was given."""
+        """Return the number of rows, where that is public and no other was given.
+
+        Args:
+            given: the hint of the caller, if any.
+            neighbours: "add_remove" or "replace".
+        """
         replaced = isinstance(neighbours, str) and neighbours == Neighbours.REPLACE
         if given is None and replaced and self.public_rows is not None:
             return max(self.public_rows, 1)
@@ -326,9 +347,7 @@ def _side_by_side(layers: Layers, groups: Array) -> Iterator[Chunk]:
         for parts in zip(*columns, strict=True):
             pairs = [parts[i : i + 2] for i in range(0, 2 * len(layers), 2)]
             if groups is not None and parts[-1] is None:
-                raise InvalidInput(
-                    "Expected groups for every chunk, since there are groups at all."
-                )
+                raise InvalidInput("Expected groups with every chunk, or with none.")
             yield tables_of(pairs), None if groups is None else parts[-1]
     except ValueError as error:
         if isinstance(error, InvalidInput) or "zip()" not in str(error):
@@ -363,7 +382,15 @@ class Records:
 
     @classmethod
     def of(cls, groups: object, rows: int) -> "Records":
-        """Return the record that each row belongs to, if there is one for each."""
+        """Return the record that each row belongs to, if there is one for each.
+
+        Args:
+            groups: what the caller calls the record of each row.
+            rows: how many there are.
+
+        Raises:
+            InvalidInput: groups are not one for each row, or not of one kind.
+        """
         names = names_of(groups)
         if len(names) != rows:
             raise InvalidInput("Expected groups to name one record for each row.")
@@ -378,9 +405,18 @@ class Records:
 
 
 def names_of(groups: object) -> NDArray[Any] | list[Any]:
-    """Return a copy of the groups: an array of numbers or fixed texts, or a list of one type."""
+    """Return a copy of the groups: an array of numbers or fixed texts, or a list of one type.
+
+    Args:
+        groups: whole numbers, texts or bytes, shape (n,).
+
+    Raises:
+        InvalidInput: they are something else.
+    """
     if isinstance(groups, np.ma.MaskedArray):
-        raise InvalidInput("Expected groups without a mask: a row without a record has no promise.")
+        raise InvalidInput(
+            "Expected groups without a mask: a row without a record would not be protected."
+        )
     if isinstance(groups, str | bytes | Mapping | AbstractSet) or not isinstance(groups, Iterable):
         raise InvalidInput("Expected groups to name one record for each row, in order.")
     names = _fixed(groups) if hasattr(groups, "__array__") else list(groups)
@@ -395,7 +431,10 @@ def names_of(groups: object) -> NDArray[Any] | list[Any]:
     # An array of fixed texts drops zeros at their end: the same id would be two, one in a list and
     # one in an array.
     if any(not isinstance(each, int) and each[-1:] in ("\0", b"\0") for each in names):
-        raise InvalidInput("Expected groups to be texts that do not end in 0; hex digits do not.")
+        raise InvalidInput(
+            "Expected groups to be texts that do not end in a null character: write such ids in "
+            "hexadecimal digits."
+        )
     return names
 
 

@@ -1,7 +1,8 @@
 """Threads that share a list of work, with one BLAS thread each.
 
-BLAS threads wait for each other at every product, so a neighbour on one core stops them all.
-Threads that take the next piece when they are done wait for nobody (`benchmarks/memory.py`).
+The threads of BLAS wait for each other at every product, so another process on one core slows all
+of them down. Threads that take the next piece of work when they are done wait for nobody
+(`benchmarks/memory.py`).
 """
 
 import os

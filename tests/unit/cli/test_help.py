@@ -81,7 +81,8 @@ def test_options_of_models_are_the_library_s_own(name, library):
     options = {each.name: each for each in COMMANDS[name].params}
     context = typer.Context(COMMANDS[name])
     offered = [each.value for each in options["features"].shell_complete(context, "")]
-    assert offered == [registry.AUTO, *(kind.kind for kind in registry.FEATURES.kinds)]
+    names = ([*kind.aliases, kind.kind][0] for kind in registry.FEATURES.kinds)
+    assert offered == [registry.AUTO, *names]
     assert all(kind in options["features"].help for kind in offered)
     for field in dataclasses.fields(library):
         if field.default is not dataclasses.MISSING and field.name in options:

@@ -257,7 +257,7 @@ def test_ids_that_differ_by_zeros_at_the_end_are_refused(ends):
     """In an array of fixed texts they would be one record, and in a list and an array two."""
     named = [ends[0]] * 250 + [ends[1]] * 250
     for groups in (named, np.array(named, dtype=object)):
-        with pytest.raises(InvalidInput, match="end in 0"):
+        with pytest.raises(InvalidInput, match="end in a null character"):
             Partial.of([Table(KEYS, VALUES)], settings_of(Unit.RECORD), groups=groups)
 
 

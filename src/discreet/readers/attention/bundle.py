@@ -122,7 +122,11 @@ class Memories(Sequence[Memory]):
         return _card(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file with all of them, atomically; never pickle."""
+        """Write one safetensors file with all of them, atomically; never pickle.
+
+        Args:
+            path: of the file; one that is there is replaced.
+        """
         data = to_bytes(self)
         with whole_file(Path(path)) as file:
             file.write(data)
@@ -188,7 +192,7 @@ def _check_one_release(members: tuple[Memory, ...]) -> None:
         raise InvalidInput("Expected members to be memories of one release, at least one.")
     heads = sum(member.released.layout.head_count for member in members)
     if members[0].released.mechanism.sensitivity < math.sqrt(heads) * (1 - 1e-12):
-        raise InvalidInput("Expected the noise of a release to be for all of its heads.")
+        raise InvalidInput("Expected a release whose noise covers all of its heads.")
 
 
 def _check_notes(notes: Mapping[str, str]) -> None:

@@ -18,7 +18,11 @@ MOSTLY_NOISE = "MOSTLY NOISE"
 
 
 def card_of(released: Released[Layout]) -> Card:
-    """Return the card of a memory."""
+    """Return the card of a memory.
+
+    Args:
+        released: the noisy sums, with what is public about them.
+    """
     facts = _facts(released)
     return Card(tuple(facts.items()), tuple(_sentences(released, facts)))
 

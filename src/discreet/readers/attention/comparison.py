@@ -1,6 +1,7 @@
-"""What a memory approximates, computed plainly from the private rows. NOT PRIVATE.
+"""Exact attention beside a memory's answers, for whoever owns the rows. NOT PRIVATE.
 
-Exact attention beside a memory's answers, for whoever owns the rows. NOT PRIVATE.
+`attention` computes what a memory approximates, plainly, from the private rows; `compare` says how
+far the memory's answers are from it.
 """
 
 import math

@@ -1,7 +1,8 @@
-"""What answers will be like, where nothing is known of the rows but how many there are.
+"""Predicted errors of answers, where nothing is known of the rows but how many there are.
 
 All of it is a function of public numbers. Rows that are spread evenly in a few directions, around a
-common mean, stand in for the private ones; public rows, where there are any, for what is common.
+common mean, stand in for the private ones; where there are public rows, these tell what rows have
+in common.
 """
 
 import math
@@ -95,7 +96,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorModel:
-    """Answers about rows that nobody has seen, with all errors that they will have.
+    """Predicts the size of answers, and of all their errors, for rows that nobody has seen.
 
     Errors and signals are those of one number of an answer, over the length of values. They are
     right within a factor of two where rows vary around zero in about eight directions, or where

@@ -1,21 +1,19 @@
-"""Several memories to be read at once, one head beside the other.
+"""Several memories that are read at once, as the heads of one model.
 
-Heads of one model differ in their bounds and temperatures, so each has a kernel of its own. As long
-as the kernels are alike but for such numbers, the numbers become arrays with one entry a head, and
-one product answers for all heads.
+The heads of a model differ in their bounds and temperatures, so each has a kernel of its own. As
+long as the kernels are alike but for such numbers, the numbers become arrays with one entry for
+each head, and one product answers for all heads.
 
-Standard errors of what a model makes of the answers of several heads: linear combinations.
-
-Let y = Σ_h W_h·o_h over the answers o_h of all heads. Given the released states, as everything that
-a reader does: post-processing.
+A model makes linear combinations y = Σ_h W_h·o_h of the answers o_h of all heads. Their standard
+errors, given the released states, are post-processing, as everything that a reader does:
 
 - The noise of different heads, and of different columns of values, is independent; the columns of a
   head share the noise of its denominator. With s the standard error of a numerator over the
   denominator, a combination w of one head's answers o has the variance s²·(‖w‖² + ⟨w, o⟩²/τ²).
-- Heads may share their random frequencies, so what the kernel does to them is not independent. A
-  block of frequencies is left out of all heads at once, and the jackknife sees the whole of it.
-- A certified error moves an average of numbers within ±‖w‖·value_norm by so much of this at most.
-  Certified errors of heads are added: that holds whatever they have in common.
+- Heads may share their random frequencies, so the errors of their kernels are not independent. The
+  jackknife leaves a block of frequencies out of all heads at once, and so sees their joint effect.
+- A certified error bounds how far an average of numbers within ±‖w‖·value_norm can move, as a share
+  of ‖w‖·value_norm. Certified errors of heads are added: that holds whatever they have in common.
 """
 
 from collections.abc import Mapping, Sequence

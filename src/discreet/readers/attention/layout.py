@@ -42,7 +42,12 @@ class Layout(ValueLayout):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Layout":
-        """Return the layout with these `parameters`, and these arrays of its kernel."""
+        """Return the layout with these `parameters`, and these arrays of its kernel.
+
+        Args:
+            parameters: those of `parameters`.
+            arrays: those of `arrays`.
+        """
         return cls(
             kernel=registry.KERNELS.restore(parameters["kernel"], arrays),
             heads=tuple(parameters["heads"]),

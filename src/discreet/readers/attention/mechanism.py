@@ -28,7 +28,13 @@ class Attention(Mechanism[Options, Layout, Memory]):
     def resolve(
         self, shapes: Sequence[Shape], options: Options, *, unit: Unit = Unit.ROW
     ) -> Settings[Layout]:
-        """Return the settings of a build: kernels and temperatures, bounds and lattices."""
+        """Return the settings of a build: kernels and temperatures, bounds and lattices.
+
+        Args:
+            shapes: of the layers.
+            options: checked.
+            unit: whom the guarantee protects.
+        """
         heads = sum(math.prod(shape.heads) for shape in shapes)
         multiplier = crude_multiplier(options.privacy, heads, options.group_rows)
         known: dict[
@@ -48,13 +54,21 @@ class Attention(Mechanism[Options, Layout, Memory]):
         )
 
     def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
-        """Return what a release would be like, from public numbers only (`planning.plan`)."""
+        """Return what a release would be like, from public numbers only (`planning.plan`).
+
+        Args:
+            **given: the arguments of this reader's `plan`.
+        """
         from discreet.readers.attention.planning import plan
 
         return plan(**given)
 
     def read(self, released: Sequence[Released[Layout]]) -> list[Memory]:
-        """Return one memory for each layer, and warn once if their answers are mostly noise."""
+        """Return one memory for each layer, and warn once if their answers are mostly noise.
+
+        Args:
+            released: noisy sums of each layer.
+        """
         return Memory.of_release(released)
 
 

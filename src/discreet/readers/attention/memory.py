@@ -39,6 +39,9 @@ class Memory(Release[Layout]):
     Queries are numpy arrays or torch tensors of shape (..., d), or (..., *heads, m, d) for a memory
     with heads; answers have the same kind, dtype and device, and torch differentiates through
     them. Queries longer than the public `query_norm` are clipped to it.
+
+    Args:
+        released: the noisy sums, with what is public about them.
     """
 
     kind = "discreet-memory"
@@ -51,7 +54,11 @@ class Memory(Release[Layout]):
 
     @classmethod
     def of_release(cls, released: Iterable[Released[Layout]]) -> "list[Memory]":
-        """Return the memories of one release, and warn once if their answers are mostly noise."""
+        """Return the memories of one release, and warn once if their answers are mostly noise.
+
+        Args:
+            released: the noisy sums of each layer.
+        """
         memories = [cls(each) for each in released]
         with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
             _warn_of_noise(memories)
@@ -125,24 +132,38 @@ class Memory(Release[Layout]):
         The base rate is the answer to the query at the origin: the mean of all values. An answer
         within 1.96 standard errors of it is not clear of the noise: it may be the base rate, and no
         more. Shapes as `attend`. `docs/errors.md`, "Differences from the base rate".
+
+        Args:
+            queries: shape (..., d), or (..., *heads, m, d).
         """
         _warn_of_noise([self])
         return self._ask(self._watching(self.reader.differences), queries)
 
     def noise_stderr(self, queries: Array) -> Array:
-        """Return the standard error of the noise in each number of `attend`, without the kernel."""
+        """Return the standard error of the noise in each number of `attend`, without the kernel.
+
+        Args:
+            queries: shape (..., d), or (..., *heads, m, d).
+        """
         return self._ask(self.reader.answers_with_noise, queries)[1]
 
     def sums(self, queries: Array) -> tuple[Array, Array]:
         """Return AV, shape (..., d_v), and D, shape (...), before normalisation and clamping.
 
         AV = Σ_i exp(scale·⟨q, k_i⟩)·v_i and D = Σ_i exp(scale·⟨q, k_i⟩), with the noise.
+
+        Args:
+            queries: shape (..., d), or (..., *heads, m, d).
         """
         [both] = self._ask(self.reader.sums, queries)
         return both[..., :-1], both[..., -1]
 
     def sums_stderr(self, queries: Array) -> tuple[Array, Array]:
-        """Return the standard error of each entry of AV, and of D, both of shape (...)."""
+        """Return the standard error of each entry of AV, and of D, both of shape (...).
+
+        Args:
+            queries: shape (..., d), or (..., *heads, m, d).
+        """
         [noise] = self._ask(self.reader.noise, queries)
         return noise[..., 0], noise[..., 0] / self._released.layout.real_tau
 

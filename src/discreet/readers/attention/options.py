@@ -36,7 +36,7 @@ class CommonOptions(TypedDict, total=False):
 
 
 class BuildOptions(CommonOptions, total=False):
-    """All of them; `plan` has a name of its own for this one."""
+    """All options; what is `rows_hint` here is `rows` in `plan`."""
 
     rows_hint: int | None
 
@@ -57,7 +57,9 @@ class Options(SharedOptions):
         scale: logit = scale·⟨query, key⟩, fixed for ever; None for what `plan` recommends, which
             needs `rows_hint`.
         rows_hint: a public, rounded number of rows. Never computed from the data under
-            "add_remove". With it as many random features are taken as the noise deserves.
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. With it as many random features are taken as the noise
+            deserves.
         kernel: "auto", "minimax", "fourier", "taylor", "landmarks", or a kernel from
             `discreet.kernels`.
         eps_s: relative error of exp that "auto" asks of a polynomial.
@@ -66,8 +68,8 @@ class Options(SharedOptions):
         goal: what answers are for: "rank" (votes, classes) or "average" (the numbers themselves).
             The recommended scale follows from it.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d);
-            or a list with one such array for each layer. "auto" makes landmarks of them where
-            they do better than random features; they become part of the release.
+            for several layers also a list with one such array for each. "auto" makes landmarks of
+            them where they do better than random features; they become part of the release.
         tau: weight of the denominator; None for value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
         leaks: names of what was taken from the private rows, which the guarantee does not cover.
@@ -104,7 +106,15 @@ class Options(SharedOptions):
         self._keep(checked)
 
     def kernel_of(self, layer: int, layers: int) -> str | Kernel:
-        """Return the kernel that one of so many layers has: the same for all, or its own."""
+        """Return the kernel that one of so many layers has: the same for all, or its own.
+
+        Args:
+            layer: which, from 0 on.
+            layers: how many there are.
+
+        Raises:
+            InvalidInput: there are not as many kernels as layers.
+        """
         if isinstance(self.kernel, (str, Kernel)):
             return self.kernel
         if len(self.kernel) != layers:

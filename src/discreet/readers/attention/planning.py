@@ -30,6 +30,8 @@ class Plan(Forecast):
     a factor of two or three for most data: `docs/errors.md`.
 
     Attributes:
+        epsilon: to be spent.
+        delta: to be spent.
         rows: the public number of rows that it is planned for.
         goal: what answers are for.
         scale: the one that was asked for, or recommended.
@@ -118,7 +120,7 @@ class Plan(Forecast):
         return self.prediction.doubled_stderr
 
     def stderr_if(self, *, attended: float) -> float:
-        """Return the standard error of an answer that so many rows make up, all else told nothing.
+        """Return the standard error of an answer that so many rows make up.
 
         If they are as near as rows can be and agree, so that the answer is as long as values are,
         and its numbers are alike.
@@ -210,9 +212,21 @@ def plan(
 ) -> Plan:
     """Return what `build` with these options would give, before any privacy is spent.
 
-    A function of public numbers only. The options are those of `build` (`Options`), but for: rows,
-    a public (rounded) number of them, `build`'s `rows_hint`; key_dim and value_dim, d and d_v;
-    heads, of all layers together; by_record, whether `groups` will be given.
+    A function of public numbers only.
+
+    Args:
+        rows: a public (rounded) number of rows: what the builder will give as `rows_hint`.
+        key_dim: width of keys, d.
+        value_dim: width of values, d_v.
+        heads: of all layers together.
+        by_record: whether `groups` will be given.
+        **options: those of `build`.
+
+    Returns:
+        The plan.
+
+    Raises:
+        InvalidInput: an argument is not what it should be.
     """
     rows, shape = planned_shape(rows=rows, key_dim=key_dim, value_dim=value_dim, heads=heads)
     wanted = Options(rows_hint=rows, **options)

@@ -1,8 +1,8 @@
-"""What noisy sums show of the rows as a whole: how many there are, and what they have in common.
+"""What answers of one memory will be like, in the words that `plan` and the card share.
 
-Post-processing of what is released anyway: it costs no privacy, and none of it is the truth.
-
-What answers of one memory will be like, in the words that `plan` and the card share.
+For a release, this rests on what the noisy sums show of the rows as a whole: about how many there
+are, and what they have in common. That is post-processing, so it costs no privacy; and these are
+estimates, with noise in them.
 """
 
 import math

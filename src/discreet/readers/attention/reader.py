@@ -86,7 +86,11 @@ class Reader:
 
     @classmethod
     def of(cls, released: Released[Layout]) -> "Reader":
-        """Return the reader of a state."""
+        """Return the reader of a state.
+
+        Args:
+            released: the noisy sums, with what is public about them.
+        """
         layout, kernel = released.layout, released.layout.kernel
         real = released.state.astype(np.float64) * layout.real_unit
         real[:, -1] /= layout.real_tau
@@ -133,6 +137,10 @@ class Reader:
         """Return the same, and the standard error of each number against exact attention.
 
         Noise and kernel together. `docs/errors.md` says where it comes from, and why it holds.
+
+        Args:
+            rows: queries, finite, shape (heads, m, d), in the precision of the arrays.
+            arrays: as for `attend`.
         """
         clipped, squared = self.kernel.clip_queries(rows)
         match self.kernel.evidence:
@@ -148,7 +156,12 @@ class Reader:
         return inside, xp.minimum(error, most)
 
     def answers_with_noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
-        """Return the same answers, and the standard error of the noise in each number alone."""
+        """Return the same answers, and the standard error of the noise in each number alone.
+
+        Args:
+            rows: queries, finite, shape (heads, m, d), in the precision of the arrays.
+            arrays: as for `attend`.
+        """
         return self._with_noise(*self.kernel.clip_queries(rows), arrays)
 
     def differences(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
@@ -156,6 +169,10 @@ class Reader:
 
         The base rate is the answer to the query at the origin: the plain mean of values. Both come
         from one noisy state, so errors that they share cancel. `docs/errors.md`, "Differences".
+
+        Args:
+            rows: queries, finite, shape (heads, m, d), in the precision of the arrays.
+            arrays: as for `attend`.
         """
         xp = namespace(rows)
         clipped, squared = self.kernel.clip_queries(xp.concat([0 * rows[:, :1], rows], axis=1))
@@ -183,7 +200,12 @@ class Reader:
         return apart, xp.minimum(error, most)
 
     def known(self, rows: Array, arrays: Mapping[str, Array]) -> Known:
-        """Return answers, and what their errors are made of: for whoever combines answers."""
+        """Return answers, and what their errors are made of: for whoever combines answers.
+
+        Args:
+            rows: queries, finite, shape (heads, m, d), in the precision of the arrays.
+            arrays: as for `attend`.
+        """
         clipped, squared = self.kernel.clip_queries(rows)
         xp = namespace(clipped)
         blocks = self.kernel.read_blocks(clipped, arrays)
@@ -197,12 +219,22 @@ class Reader:
         return Known(inside, xp.minimum(noise, far), self._left_out(blocks), certified)
 
     def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
-        """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1)."""
+        """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1).
+
+        Args:
+            rows: queries, finite, shape (heads, m, d), in the precision of the arrays.
+            arrays: as for `attend`.
+        """
         clipped, squared = self.kernel.clip_queries(rows)
         return (self.kernel.read(clipped, arrays) * self._factor(squared),)
 
     def noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
-        """Return the standard error of each entry of AV, shape (heads, m, 1)."""
+        """Return the standard error of each entry of AV, shape (heads, m, 1).
+
+        Args:
+            rows: queries, finite, shape (heads, m, d), in the precision of the arrays.
+            arrays: as for `attend`.
+        """
         return (self._noise(*self.kernel.clip_queries(rows), arrays),)
 
     def _with_noise(

@@ -20,7 +20,11 @@ from discreet.sums.release import Release, Released
 
 
 def card_of(released: Released[DistanceLayout]) -> Card:
-    """Return the card of sums of distances."""
+    """Return the card of sums of distances.
+
+    Args:
+        released: the noisy sums, with what is public about them.
+    """
     layout, kernel = released.layout, released.layout.kernel
     noise = noise_of(released)
     weights = f"of at most {layout.weight_bound:g}, clipped" if layout.weighted else "all one"
@@ -83,6 +87,9 @@ class Distances(Release[DistanceLayout]):
 
     Made by `discreet.distances` or `discreet.load`. (ε, δ)-private as `guarantee` says, for any
     number of queries, and for giving the whole object away. `docs/privacy.md`, "Distances".
+
+    Args:
+        released: the noisy sums, with what is public about them.
     """
 
     kind = "discreet-distances"

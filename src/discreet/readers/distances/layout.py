@@ -94,7 +94,13 @@ class DistanceLayout(RowLayout):
         return self.kernel.entry_bound * self.radius
 
     def weighed(self, features: Floats, values: Floats, weights: Floats | None) -> Floats:  # noqa: ARG002
-        """Return the weights of some rows, in lattice units: shape (1, m, 1)."""
+        """Return the weights of some rows, in lattice units: shape (1, m, 1).
+
+        Args:
+            features: integers, shape (1, m, r).
+            values: the weight of each row, of any finite size, shape (m, 1); clipped.
+            weights: not used: the map has none.
+        """
         if not self.weighted:
             return np.full((1, features.shape[1], 1), float(self.radius))
         clipped = self.lattice.clip_rows(values, norm=self.weight_bound)
@@ -109,7 +115,12 @@ class DistanceLayout(RowLayout):
     def restore(
         cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> "DistanceLayout":
-        """Return the layout with these `parameters`, and the series of its map."""
+        """Return the layout with these `parameters`, and the series of its map.
+
+        Args:
+            parameters: those of `parameters`.
+            arrays: those of `arrays`.
+        """
         names = ("weight_bound", "weighted", "resolution")
         return cls(
             kernel=registry.DISTANCES.restore(parameters["kernel"], arrays),

@@ -35,7 +35,14 @@ class DistanceMechanism(Mechanism[DistanceOptions, DistanceLayout, Distances]):
     def source(
         self, keys: Array, values: Array, groups: Array, options: DistanceOptions
     ) -> RowSource:
-        """Return points and weights: arrays, or chunks of both."""
+        """Return points and weights: arrays, or chunks of both.
+
+        Args:
+            keys: arrays, or chunks.
+            values: what comes with the keys.
+            groups: the record of each row; None if each row is its own.
+            options: public.
+        """
         if values is None and not options.weighted and hasattr(keys, "__array__"):
             values = np.broadcast_to(0.0, len(keys))  # nobody looks at them
         chunk = _weighted if options.weighted else _unweighted
@@ -44,7 +51,13 @@ class DistanceMechanism(Mechanism[DistanceOptions, DistanceLayout, Distances]):
     def resolve(
         self, shapes: Sequence[Shape], options: DistanceOptions, *, unit: Unit = Unit.ROW
     ) -> Settings[DistanceLayout]:
-        """Return the settings: bounds, lattice, and as many terms as the noise deserves."""
+        """Return the settings: bounds, lattice, and as many terms as the noise deserves.
+
+        Args:
+            shapes: of the layers.
+            options: checked.
+            unit: whom the guarantee protects.
+        """
         [shape] = shapes
         if shape.heads:
             _validate.reject("heads", shape.heads, "(): points have shape (n, d)")
@@ -71,7 +84,11 @@ class DistanceMechanism(Mechanism[DistanceOptions, DistanceLayout, Distances]):
         )
 
     def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
-        """Return what sums of distances will be like; see `planning.plan`."""
+        """Return what sums of distances will be like; see `planning.plan`.
+
+        Args:
+            **given: the arguments of this reader's `plan`.
+        """
         from discreet.readers.distances.planning import plan
 
         return plan(**given)

@@ -42,7 +42,9 @@ class DistanceOptions(ReleaseOptions):
         features: the most numbers that may be released; None for 2^15. Distances have cusps, which
             more features follow more closely.
         rows_hint: a public, rounded number of rows. Never computed from the data under
-            "add_remove". With it as many features are taken as the noise deserves.
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. With it as many features are taken as the noise
+            deserves.
         group_rows: a record's influence is scaled down to that of so many rows.
         leaks: names of what was taken from the private rows, which the guarantee does not cover.
     """
@@ -75,7 +77,14 @@ class DistanceOptions(ReleaseOptions):
         self._keep(checked)
 
     def ends(self, dim: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return lower and upper ends of so many columns."""
+        """Return lower and upper ends of so many columns.
+
+        Args:
+            dim: number of columns.
+
+        Raises:
+            InvalidInput: the bounds have another number of columns.
+        """
         low, high = self.bounds
         if not all(each.ndim == 0 or each.shape == (dim,) for each in (low, high)):
             _validate.reject("bounds", "...", f"a number each, or one for each of {dim} columns")

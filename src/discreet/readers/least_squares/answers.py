@@ -25,6 +25,9 @@ class LeastSquares(Release[Moments]):
     Queries are numpy arrays or torch tensors of shape (..., d), or (..., *heads, m, d) for keys
     with heads; predictions have the same kind, dtype and device, and torch differentiates through
     them. Queries longer than the public `key_norm` are clipped to it, as keys are.
+
+    Args:
+        released: the noisy sums, with what is public about them.
     """
 
     kind = "discreet-least-squares"
@@ -75,6 +78,9 @@ class LeastSquares(Release[Moments]):
         """Return φ(q)·Σ φ_i⊗v_i, shape (..., d_v), and φ(q)·Σ φ_i, shape (...), with their noise.
 
         What `solution` is made of: values and number of rows near a query, before solving.
+
+        Args:
+            queries: shape (..., d), or (..., *heads, m, d).
         """
         placed = Placed({**self.features.query_arrays(), "sums": self._real_sums})
         norm = self.features.key_norm

@@ -7,7 +7,11 @@ from discreet.sums.release import Released
 
 
 def card_of(released: Released[Moments]) -> Card:
-    """Return the card of a release."""
+    """Return the card of a release.
+
+    Args:
+        released: the noisy sums, with what is public about them.
+    """
     facts = _facts(released)
     return Card(tuple(facts.items()), tuple(_sentences(released, facts)))
 

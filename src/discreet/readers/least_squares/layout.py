@@ -117,7 +117,9 @@ def _made(name: str, request: Request) -> SymmetricMap:
         return _waves(request, waves_for(request.rows, request.multiplier), _WAVES_SCALE)
     if request.public_rows is None:
         need = "public_rows"
-        return _validate.reject("features", name, f"given with {need} to make it of", needs=need)
+        return _validate.reject(
+            "features", name, f"given with {need}, of which it is made", needs=need
+        )
     return UnitLandmarks(request.public_rows, scale=_LANDMARKS_SCALE / norm**2, key_norm=norm)
 
 
@@ -138,7 +140,7 @@ def _kind(request: Request) -> str:
 
 
 def waves_for(rows: int | None, multiplier: float) -> int:
-    """Return how many waves so many rows deserve under so much noise."""
+    """Return how many random Fourier features so many rows deserve under so much noise."""
     seen = 0 if rows is None else rows / multiplier
     if seen < _SOME_ROWS:
         return _FEW_WAVES
@@ -209,6 +211,9 @@ class Moments(SecondMoments, ValueLayout):
         """Return the noise of a second moment in real units, given that of the sums on the lattice.
 
         Zero if no second moments are released.
+
+        Args:
+            sigma: standard deviation of the noise on the sums, in lattice units.
         """
         return part_sigmas(self, sigma)[1] / self.moment_unit**2 if self.share else 0.0
 
@@ -236,7 +241,12 @@ class Moments(SecondMoments, ValueLayout):
     def restore(
         cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     ) -> "Moments":
-        """Return the layout with these `parameters`, and these arrays of its map."""
+        """Return the layout with these `parameters`, and these arrays of its map.
+
+        Args:
+            parameters: those of `parameters`.
+            arrays: those of `arrays`.
+        """
         names = ("value_dim", "value_norm", "tau", "resolution", "share", "ridge", "centred")
         return cls(
             kernel=registry.FEATURES.restore(parameters["kernel"], arrays),

@@ -25,7 +25,13 @@ class LeastSquaresMechanism(Mechanism[LeastSquaresOptions, Moments, LeastSquares
     def resolve(
         self, shapes: Sequence[Shape], options: LeastSquaresOptions, *, unit: Unit = Unit.ROW
     ) -> Settings[Moments]:
-        """Return the settings of a regression: features, bounds, and shares of the budget."""
+        """Return the settings of a regression: features, bounds, and shares of the budget.
+
+        Args:
+            shapes: of the layers.
+            options: checked.
+            unit: whom the guarantee protects.
+        """
         if len(shapes) != 1:
             _validate.reject("layers", f"{len(shapes)} of them", "one")
         [shape] = shapes
@@ -63,7 +69,11 @@ class LeastSquaresMechanism(Mechanism[LeastSquaresOptions, Moments, LeastSquares
         )
 
     def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
-        """Return what a release would be like, from public numbers only (`planning.plan`)."""
+        """Return what a release would be like, from public numbers only (`planning.plan`).
+
+        Args:
+            **given: the arguments of this reader's `plan`.
+        """
         from discreet.readers.least_squares.planning import plan
 
         return plan(**given)

@@ -29,7 +29,7 @@ class PlanOptions(TypedDict, total=False):
 
 
 class RegressionOptions(PlanOptions, total=False):
-    """All of them; `plan` has a name of its own for this one."""
+    """All options; what is `rows_hint` here is `rows` in `plan`."""
 
     rows_hint: int | None
 
@@ -44,11 +44,14 @@ class LeastSquaresOptions(SharedOptions):
         neighbours: "add_remove" (the number of rows is private, too), or "replace".
         key_norm: public bound on ‖key‖₂, and on queries. Choose it without looking at the data.
         value_norm: public bound on ‖value‖₂.
-        features: "auto", "linear" (straight lines), "rays" (straight lines between classes),
-            "waves" (curves of any shape), "lines_and_waves" (both), "near_landmarks" (like public
-            rows), or a map from `discreet.features`.
-        rows_hint: a public, rounded number of rows, never computed from the data under
-            "add_remove". "auto" needs it.
+        features: "auto", "linear" (straight lines), "unit_linear" (straight lines between classes),
+            "unit_fourier" (curves of any shape: random Fourier features), "linear_and_fourier"
+            (both), "unit_landmarks" (like public rows), or a map from `discreet.features`. Files
+            and older code call the last four "rays", "waves", "lines_and_waves" and
+            "near_landmarks", which still work.
+        rows_hint: a public, rounded number of rows. Never computed from the data under
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. "auto" needs it.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
             They become part of the release.
         share: of the squared budget, for the second moments; None for a third. 0 leaves the whole

@@ -40,6 +40,9 @@ class RegressionPlan(Forecast):
     is not in them. `docs/errors.md`, "Least squares".
 
     Attributes:
+        rows: the public number of rows that it is planned for.
+        epsilon: to be spent.
+        delta: to be spent.
         signal: how much each number of a value follows the key: a standard deviation.
         features: the feature map.
         share: of the squared budget, for the second moments.
@@ -198,11 +201,24 @@ def plan(
 ) -> RegressionPlan:
     """Return what `least_squares` with these options would give, before anything is spent.
 
-    A function of public numbers only. The options are those of `least_squares`
-    (`LeastSquaresOptions`), but for: rows, a public (rounded) number of them, its `rows_hint`;
-    key_dim and value_dim, d and d_v; heads; by_record, whether `groups` will be given; signal, by
-    how much each number of a value follows the key (a standard deviation, in the units of values),
-    None for half of what values that are spread evenly in their ball differ by.
+    A function of public numbers only.
+
+    Args:
+        rows: a public (rounded) number of rows: what the builder will give as `rows_hint`.
+        key_dim: width of keys, d.
+        value_dim: width of values, d_v.
+        heads: how many there are.
+        by_record: whether `groups` will be given.
+        signal: by how much each number of a value follows the key: a standard deviation, in the
+            units of values; None for half of what values that are spread evenly in their ball
+            differ by.
+        **options: those of `least_squares`.
+
+    Returns:
+        The plan.
+
+    Raises:
+        InvalidInput: an argument is not what it should be.
     """
     rows, shape = planned_shape(rows=rows, key_dim=key_dim, value_dim=value_dim, heads=heads)
     wanted = LeastSquaresOptions(rows_hint=rows, **options)

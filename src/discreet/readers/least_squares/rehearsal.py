@@ -1,10 +1,10 @@
 """A regression rehearsed on rows that anybody can draw: what the noise will do to predictions.
 
-Rows whose variance falls from axis to axis stand in for the private ones (public rows, where there
-are any), and values that follow them along a straight line. (Rows that are spread evenly in eight
+Public rows, where there are any, stand in for the private ones; else rows whose variance falls from
+axis to axis. Their values follow them along a straight line. (Rows that are spread evenly in eight
 directions, as `attention.error_model` has them, would be up to six times too hopeful: predictions
-are noisiest in the directions in which rows vary least.) Their sums, times as many rows as
-are planned for, are solved with and without noise, by the code that solves releases. All numbers
+are noisiest in the directions in which rows vary least.) Their sums, scaled to as many rows as are
+planned for, are solved with and without noise, by the code that solves releases. All random numbers
 come from a public hash: this is a calculation with public numbers, and protects nobody.
 """
 
@@ -177,7 +177,7 @@ class Rehearsal:
 
 
 def _keys(layout: Moments, count: int, public_rows: PublicRows | None) -> Floats:
-    """Return rows that stand in for the private ones: public ones, or such as nature has.
+    """Return rows that stand in for the private ones: public ones, or such as are common.
 
     Those are as long as can be, around zero, and vary along axis i with a variance of 1/i: much in
     a few directions, and a little in all others.

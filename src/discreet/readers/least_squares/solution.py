@@ -1,21 +1,20 @@
-"""From noisy sums to coefficients: post-processing, so it costs nothing.
+"""From noisy sums to coefficients, and to their errors: post-processing, so it costs nothing.
 
 W = (G₊ + λ)⁻¹·S, where G₊ is the noisy G without its negative eigenvalues: the true G has none.
-With public rows G is mixed with theirs, as far as the noise makes that worth while, if the noisy
-sums say that the private rows are like them.
+Where there are public rows, and the noisy sums say that the private rows are like them, G is mixed
+with the second moments of the public rows, as far as the noise makes that worth while.
 
-How far the noise on second moments has moved predictions: seen by adding as much of it again.
+How far the noise on second moments has moved predictions is seen by adding as much noise again
+(`Doubled`). G was released with noise N, of which nobody knows more than how large it is. Take Z of
+that size, from a public hash. N + Z and N - Z are independent of each other, each with twice the
+variance of N; so the solutions of G + Z and of G - Z are independent, too.
 
-G was released with noise N, of which nobody knows more than how large it is. Take Z of that size,
-from a public hash. N + Z and N - Z are independent of each other, each with twice the variance of
-N; so are the solutions of G + Z and of G - Z.
-
-- *By chance*: half of the squared difference of their predictions is the variance of one of them. A
+- *Variance*: half of the squared difference of their predictions is the variance of one of them. A
   prediction with half as much noise has half of it.
-- *On average*: noise that is clipped and inverted does not cancel out. Solutions with more of it
-  are off from the released one as that is off from the one without noise, about.
+- *Bias*: noise that is clipped and inverted does not cancel out. The solutions with twice the noise
+  differ from the released one about as much as that differs from the one without noise.
 
-Nothing is linearised, and no direction has to be known for signal or noise. Post-processing.
+Nothing is linearised, and nobody has to know which directions are signal and which are noise.
 """
 
 import math
@@ -95,7 +94,11 @@ class Solution:
 
     @classmethod
     def of(cls, released: Released[Moments] | NoisySums) -> "Solution":
-        """Return the solution of a release, or of a rehearsed one."""
+        """Return the solution of a release, or of a rehearsed one.
+
+        Args:
+            released: noisy sums, or rehearsed ones.
+        """
         layout = released.layout
         sigmas = part_sigmas(layout, released.sigma)
         deviations = [math.sqrt(RoundedGaussian(sigma=sigma).variance) for sigma in sigmas]

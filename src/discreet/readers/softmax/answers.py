@@ -25,6 +25,9 @@ class SoftmaxRegression(Release[Rounds]):
     Queries are numpy arrays or torch tensors of shape (..., d); logits and probabilities have the
     same kind, dtype and device, and torch differentiates through them. Queries longer than the
     public `key_norm` are clipped to it, as keys are.
+
+    Args:
+        released: the noisy sums, with what is public about them.
     """
 
     kind = "discreet-softmax-regression"
@@ -56,7 +59,11 @@ class SoftmaxRegression(Release[Rounds]):
         return totals.astype(np.float64), totals_stderr(self._released)
 
     def logits(self, queries: Array) -> Array:
-        """Return how much speaks for each class, around zero: shape (..., d) to (..., C)."""
+        """Return how much speaks for each class, around zero: shape (..., d) to (..., C).
+
+        Args:
+            queries: shape (..., d).
+        """
         norm = self.features.key_norm
         return ask(self._logits, queries, self._released.layout, self._placed, norm=norm)[0]
 
@@ -64,6 +71,9 @@ class SoftmaxRegression(Release[Rounds]):
         """Return the probability of each class, shape (..., C): softmax of the logits.
 
         As far as noise and clipping let them be right: `docs/classifier.md`, "Probabilities".
+
+        Args:
+            queries: shape (..., d).
         """
         logits = self.logits(queries)
         xp = namespace(logits)
@@ -75,7 +85,7 @@ class SoftmaxRegression(Release[Rounds]):
 
         Args:
             queries: shape (..., d).
-            balanced: whether to judge as if all classes were equally frequent: finds more of rare
+            balanced: whether to predict as if all classes were equally frequent: finds more of rare
                 classes, and is wrong more often on the whole. By the noisy totals of classes.
         """
         logits = self.logits(queries)

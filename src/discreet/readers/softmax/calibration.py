@@ -1,11 +1,12 @@
 """Calibration after the last round: how sure the classifier is, and how often it is right.
 
-Noisy steps leave logits that are too large or too small as a whole. So one more small release: for
-a few factors a, the sum over rows of [right] - max softmax(a·logits). Where it is zero, the
-classifier is as sure as it is right. Beside it, how many rows each class has.
+Noisy steps leave logits that are too large or too small as a whole. So there is one more small
+release: for each of a few factors a, the sum over rows of [the class is right] - max
+softmax(a·logits). Where it is zero, the classifier is right as often as it says. The number of rows
+of each class is released with it.
 
-What is added up are a row's own numbers, as values of a memory whose keys are all the same: the
-bounds, the records and the proof are the memory's.
+Both are added up as if they were the values of a memory whose keys are all the same: so the bounds,
+the treatment of records and the proof are the memory's.
 """
 
 import math
@@ -36,7 +37,7 @@ _PULL = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(ValueLayout):
-    """The layout of that release: values of norm 3, and keys that say nothing."""
+    """The layout of the calibration: values of norm 3, and the same key for all rows."""
 
     noun: ClassVar[tuple[str, str]] = ("calibration", "calibrations")
 

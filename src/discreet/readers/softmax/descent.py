@@ -1,10 +1,10 @@
 """From what rounds release to the next W: public, so it costs nothing.
 
-What is fixed in advance is not the step itself but the noise that reaches a logit: a step of
-κ/(s·√T), where s is the noise of one round, leaves κ after T of them, whatever the rows are. Where
-rows are many and alike, that would be too long a step: the preconditioner makes it shorter along
-directions in which features have a second moment of more than λ. Second moments below the edge of
-their own noise are taken for small.
+The length of steps follows from the noise that may reach a logit, which is fixed in advance: steps
+of κ/(s·√T), where s is the noise of one round, leave noise of κ after T rounds, whatever the rows
+are. Where rows are many and alike, such steps would be too long: the preconditioner shortens them
+along directions in which features have a second moment of more than λ. Second moments that their
+own noise may have made are taken for small.
 """
 
 import math

@@ -27,7 +27,15 @@ class Labels:
 
     @classmethod
     def of(cls, labels: Array, *, distinct: bool) -> Self:
-        """Return the classes among some labels; `distinct` if each must be there once."""
+        """Return the classes among some labels.
+
+        Args:
+            labels: numbers or texts, shape (n,).
+            distinct: whether each must be there once.
+
+        Raises:
+            InvalidInput: there are fewer than two, or they are not of one kind.
+        """
         given = np.asarray(_plain_texts(labels))
         if given.ndim != 1:
             raise InvalidInput("Expected classes to be a list of labels.")
@@ -48,7 +56,14 @@ class Labels:
         return len(self.classes)
 
     def places(self, labels: Array) -> Integers:
-        """Return the place of each label among the classes, shape (n,)."""
+        """Return the place of each label among the classes, shape (n,).
+
+        Args:
+            labels: shape (n,).
+
+        Raises:
+            InvalidInput: one of them is no class; the message does not say which.
+        """
         present, inverse = _sorted(labels)
         known = {label: place for place, label in enumerate(self.classes.tolist())}
         try:

@@ -1,15 +1,14 @@
-"""From integer logits to what a row says against them: the same to the bit, wherever a row stands.
+"""What a row contributes to one round of softmax regression: its gradient q ⊗ a, in integers.
 
-p = softmax(logits) and q = p - e_y, cut to a length of at most `radius`. Exponentials come from a
-table, sums are of integers, and the rest are single operations that IEEE 754 rounds in one way
-only: np.exp of a whole array would give other last bits in other places of it. Privacy needs
-nothing else of p than that; the bound on q is exact whatever p is.
+a are the integer features of the row's key. With W the coefficients so far, p = softmax(a·W) and
+q = p - e_y is the gradient of the row's loss with respect to its logits, cut to a public length,
+exactly. W is public: it was made of what earlier rounds released. So q depends on nothing private
+but that row.
 
-What a row adds to a round of classification: q ⊗ a, where q is what it says against W.
-
-a are the integer features of the row's key. W is public: it was made of what earlier rounds
-released. So q = p - e_y, p = softmax(a·W), depends on nothing private but that row, and it is cut
-to a public length, exactly.
+A row has the same q to the bit, wherever it stands. Exponentials come from a table, sums are of
+integers, and the rest are single operations that IEEE 754 rounds in one way only: np.exp of a whole
+array would give other last bits in other places of it. Privacy needs nothing else of p than that;
+the bound on q is exact whatever p is.
 """
 
 import math
@@ -203,14 +202,24 @@ class Round(SecondMoments):
         return self.kernel.entry_bound * self.radius
 
     def weighed(self, features: Floats, values: Floats, weights: Floats | None) -> Floats:  # noqa: ARG002
-        """Return q of some rows, shape (1, m, C)."""
+        """Return q of some rows, shape (1, m, C).
+
+        Args:
+            features: integers, shape (1, m, r).
+            values: the place of each label among the classes, shape (m, 1).
+            weights: not used: these maps have none.
+        """
         logits, unit = self.logits(features[0])
         places = values[:, 0].astype(np.int64)
         q = residuals(logits, places, unit=unit, bits=self.lattice.bits, radius=self.radius)
         return q[None].astype(np.float64)
 
     def logits(self, features: Floats) -> tuple[Floats, float]:
-        """Return a·W of some rows, shape (m, C), exactly, and how many of its units are one."""
+        """Return a·W of some rows, shape (m, C), exactly, and how many of its units are one.
+
+        Args:
+            features: integers stored as float64, shape (m, r).
+        """
         if self.weights is None:
             return np.zeros((len(features), self.columns)), 1.0
         return features @ self.weights.integers, math.ldexp(self.kernel.unit, self.weights.bits)
@@ -221,10 +230,17 @@ class Rounds(Round):
     """What all rounds of one classifier share: all that is fixed before a row is read.
 
     Attributes:
+        kernel: the feature map of rows and queries.
+        heads: (), for one head.
+        clip: the bound on ‖q‖; public, enforced by cutting.
+        resolution: `clip` is at most 2^resolution lattice units.
+        share: 0: `first` gives the first round its own.
+        coarseness: 0, likewise.
+        weights: None: `at` gives each round its own.
         classes: labels in order, as JSON knows them.
         rounds: T, how many there are.
         moments: of the whole squared budget, what second moments have.
-        judging: what the last release has, on how sure to be.
+        judging: of the whole squared budget, what the calibration has (files call it so).
     """
 
     noun: ClassVar[tuple[str, str]] = ("classifier", "classifiers")
@@ -257,7 +273,7 @@ class Rounds(Round):
 
     @property
     def part_weights(self) -> tuple[float, ...]:
-        """Both are made of what was released."""
+        """One each: both are computed from noisy sums, and need no noise of their own."""
         return (1.0, 1.0)
 
     @property
@@ -271,12 +287,20 @@ class Rounds(Round):
         return self.of_round + self.moments
 
     def first(self, coarseness: int = 0) -> Round:
-        """Return the layout of the first round: W is zero, and second moments come with it."""
+        """Return the layout of the first round: W is zero, and second moments come with it.
+
+        Args:
+            coarseness: how many bits features lose before they are squared.
+        """
         share = self.moments / self.of_first
         return Round(share=share, coarseness=coarseness, **self._of_any_round)
 
     def at(self, weights: Weights) -> Round:
-        """Return the layout of a later round."""
+        """Return the layout of a later round.
+
+        Args:
+            weights: W of that round.
+        """
         return Round(weights=weights, **self._of_any_round)
 
     @property
@@ -291,7 +315,12 @@ class Rounds(Round):
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Rounds":
-        """Return the layout with these `parameters`, and these arrays of its map."""
+        """Return the layout with these `parameters`, and these arrays of its map.
+
+        Args:
+            parameters: those of `parameters`.
+            arrays: those of `arrays`.
+        """
         _validate.instance("classes", parameters["classes"], list)
         return cls(
             kernel=registry.FEATURES.restore(parameters["kernel"], arrays),

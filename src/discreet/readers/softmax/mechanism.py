@@ -71,13 +71,26 @@ class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
     def source(
         self, keys: Array, values: Array, groups: Array, options: SoftmaxOptions
     ) -> RowSource:
-        """Return the rows of a classifier: keys, and labels for values."""
+        """Return the rows of a classifier: keys, and labels for values.
+
+        Args:
+            keys: arrays, or chunks.
+            values: what comes with the keys.
+            groups: the record of each row; None if each row is its own.
+            options: public.
+        """
         return RowSource.of(keys, values, groups, labelled(Labels(np.asarray(options.classes))))
 
     def resolve(
         self, shapes: Sequence[Shape], options: SoftmaxOptions, *, unit: Unit = Unit.ROW
     ) -> Settings[Rounds]:
-        """Return the settings of a classifier: features, rounds, and shares of the budget."""
+        """Return the settings of a classifier: features, rounds, and shares of the budget.
+
+        Args:
+            shapes: of the layers.
+            options: checked.
+            unit: whom the guarantee protects.
+        """
         [shape] = shapes
         multiplier = crude_multiplier(options.privacy, 1, options.group_rows)
         request = Request(
@@ -121,20 +134,34 @@ class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
         return settings
 
     def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
-        """Return what a release would be like, from public numbers only (`planning.plan`)."""
+        """Return what a release would be like, from public numbers only (`planning.plan`).
+
+        Args:
+            **given: the arguments of this reader's `plan`.
+        """
         from discreet.readers.softmax.planning import plan
 
         return plan(**given)
 
     def passes_of(self, settings: Settings[Rounds]) -> int:
-        """All rounds, and the calibration."""
+        """All rounds, and the calibration.
+
+        Args:
+            settings: the public settings.
+        """
         [layout] = settings.layouts
         return layout.rounds + 1
 
     def run(
         self, rows: RowSource, door: Door[Rounds], options: SoftmaxOptions
     ) -> list[Released[Rounds]]:
-        """Return the coefficients after all rounds, and about how many rows each class has."""
+        """Return the coefficients after all rounds, and about how many rows each class has.
+
+        Args:
+            rows: private; to be handed to the door.
+            door: which adds up, and lets sums out with noise.
+            options: public.
+        """
         [layout] = door.settings.layouts
         rows = with_cached_features(rows, layout.kernel, options.memory_limit)
         descent = _descend(rows, door)

@@ -28,7 +28,7 @@ class PlanOptions(TypedDict, total=False):
 
 
 class ClassifierOptions(PlanOptions, total=False):
-    """All of them; `plan` takes these two in its own way."""
+    """All options; `plan` takes `classes` also as a number, and `rows_hint` as `rows`."""
 
     classes: Required[Array]
     rows_hint: int | None
@@ -45,11 +45,15 @@ class SoftmaxOptions(KeyOptions):
         delta: above 0; well below one over the number of people.
         neighbours: "add_remove" (the number of rows is private, too), or "replace".
         key_norm: public bound on ‖key‖₂, and on queries. Choose it without looking at the data.
-        features: "auto", "linear" (straight lines), "rays" (straight lines between classes),
-            "waves" (curves of any shape), "lines_and_waves" (both), "near_landmarks" (like public
-            rows), or a map from `discreet.features`.
-        rows_hint: a public, rounded number of rows, never computed from the data under
-            "add_remove". "auto" takes as many waves as so many rows deserve.
+        features: "auto", "linear" (straight lines), "unit_linear" (straight lines between classes),
+            "unit_fourier" (curves of any shape: random Fourier features), "linear_and_fourier"
+            (both), "unit_landmarks" (like public rows), or a map from `discreet.features`. Files
+            and older code call the last four "rays", "waves", "lines_and_waves" and
+            "near_landmarks", which still work.
+        rows_hint: a public, rounded number of rows. Never computed from the data under
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. "auto" takes as many random Fourier features as so many
+            rows deserve.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
             They become part of the release.
         group_rows: a record's influence is scaled down to that of so many rows.

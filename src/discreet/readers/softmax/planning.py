@@ -32,6 +32,8 @@ class ClassifierPlan(Forecast):
     """Predictions for one classifier. `str(plan)` is a page for people.
 
     Attributes:
+        epsilon: to be spent.
+        delta: to be spent.
         rows: the public number of rows that it is planned for.
         class_count: C.
         features: the feature map.
@@ -72,7 +74,7 @@ class ClassifierPlan(Forecast):
 
     @property
     def passes(self) -> int:
-        """How often all rows are read: once a round, and once to judge."""
+        """How often all rows are read: once for each round, and once for the calibration."""
         return self.rounds + 1
 
     @property
@@ -156,9 +158,20 @@ def plan(
 ) -> ClassifierPlan:
     """Return what `softmax_regression` with these options would give, before anything is spent.
 
-    A function of public numbers only. The options are those of `softmax_regression`
-    (`SoftmaxOptions`), but for: rows, a public (rounded) number of them, its `rows_hint`; key_dim,
-    d; classes, the list of them or how many there are; by_record, whether `groups` will be given.
+    A function of public numbers only.
+
+    Args:
+        rows: a public (rounded) number of rows: what the builder will give as `rows_hint`.
+        key_dim: width of keys, d.
+        classes: the list of them, or how many there are.
+        by_record: whether `groups` will be given.
+        **options: those of `softmax_regression`.
+
+    Returns:
+        The plan.
+
+    Raises:
+        InvalidInput: an argument is not what it should be.
     """
     rows, shape = planned_shape(rows=rows, key_dim=key_dim)
     if np.ndim(classes) == 0:
@@ -192,7 +205,7 @@ def _predict(rows: int, settings: Settings[Rounds], *, limit: float) -> Classifi
 def _row_flops(layout: Rounds, *, kept: bool) -> float:
     """Return the floating-point operations for one row, in all passes.
 
-    Logits are needed in all but the first round and once more to judge, sums in every round, second
+    Logits are needed in all but the first round and in the calibration, sums in every round, second
     moments in the first.
     """
     count, rounds = layout.kernel.features, layout.rounds

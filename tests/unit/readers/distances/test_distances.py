@@ -293,7 +293,10 @@ def test_the_ledger_counts_it(tmp_path):
         ({"features": 3}, "features"),
         ({"weights": WEIGHTS[1:]}, "as many rows"),
         ({"points": POINTS * np.nan}, "NaN"),
-        ({"points": np.stack([POINTS, POINTS]), "weights": np.ones((2, 300, 1))}, "points of shape"),
+        (
+            {"points": np.stack([POINTS, POINTS]), "weights": np.ones((2, 300, 1))},
+            "points of shape",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(wrong, message):
