@@ -27,7 +27,7 @@ import discreet
 from discreet import paper
 from discreet.errors import DiscreetError
 from discreet.kernels import Taylor
-from discreet.readers.softmax.labels import of_one_kind
+from discreet.readers.softmax.rows import of_one_kind
 from discreet.shards import Job
 from discreet.sklearn import PrivateClassifier, PrivateRegressor
 from discreet.tables import Rows

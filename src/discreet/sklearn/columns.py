@@ -26,7 +26,7 @@ from discreet._arrays import PLAIN, element_types, has_mask, is_number, is_torch
 from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
 from discreet.features.base import NORMS
-from discreet.readers.softmax.labels import of_one_kind
+from discreet.readers.softmax.rows import of_one_kind
 from discreet.sklearn.ranges import Ranges
 
 # Amounts, counts and intensities begin at zero, and most of them are small: so much of the root of

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet._typing import Array, Floats
-from discreet.readers.softmax import labels
+from discreet.readers.softmax import rows
 from discreet.sklearn.ranges import Ranges
 
 
-class Labels(labels.Labels):
+class Labels(rows.Labels):
     """A public list of classes, as values."""
 
     @property

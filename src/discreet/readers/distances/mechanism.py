@@ -11,8 +11,7 @@ from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.features.cosines import LEAST_TERMS, MOST_TERMS, Cosines, left_out
 from discreet.readers.distances.answers import Distances
-from discreet.readers.distances.layout import DistanceLayout
-from discreet.readers.distances.options import DistanceOptions
+from discreet.readers.distances.options import DistanceLayout, DistanceOptions
 from discreet.sums.forecast import Forecast
 from discreet.sums.mechanism import Mechanism
 from discreet.sums.settings import Settings, Shape, Unit, crude_multiplier, value_resolution

@@ -26,7 +26,7 @@ from discreet.features import registry
 from discreet.features.base import FEATURE_RADIUS, SymmetricMap
 from discreet.noise import Lattice
 from discreet.noise.lattice import clip_integer_rows
-from discreet.readers.softmax.labels import check_classes
+from discreet.readers.softmax.rows import check_classes
 from discreet.sums.moments import SecondMoments
 
 # exp is tabulated at so many steps for each unit of a logit, down to e^-20: smaller ones are zero

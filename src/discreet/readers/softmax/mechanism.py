@@ -23,10 +23,9 @@ from discreet.readers.least_squares.layout import WIDE, Request, choose_features
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.calibration import Calibration, Confidence, factor, split
 from discreet.readers.softmax.descent import Descent, Preconditioner
-from discreet.readers.softmax.labels import Labels
 from discreet.readers.softmax.layout import MOST_CLASSES, STATE_BITS, Round, Rounds, Weights
 from discreet.readers.softmax.options import SoftmaxOptions
-from discreet.readers.softmax.passes import labelled, with_cached_features
+from discreet.readers.softmax.rows import Labels, labelled, with_cached_features
 from discreet.sums.door import Door
 from discreet.sums.forecast import Forecast
 from discreet.sums.mechanism import Mechanism

@@ -7,7 +7,7 @@ from discreet import _validate
 from discreet._typing import Array
 from discreet.features import registry
 from discreet.features.base import SymmetricMap
-from discreet.readers.softmax.labels import Labels, check_classes
+from discreet.readers.softmax.rows import Labels, check_classes
 from discreet.sums.options import KeyOptions
 
 # Bytes of features that are kept between rounds.

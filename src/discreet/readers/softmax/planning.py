@@ -11,7 +11,7 @@ from discreet.features.base import SymmetricMap
 from discreet.readers.softmax.layout import MOST_CLASSES, Rounds
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.readers.softmax.options import PlanOptions, SoftmaxOptions
-from discreet.readers.softmax.passes import bytes_of
+from discreet.readers.softmax.rows import bytes_of
 from discreet.sums.forecast import Forecast, planned_shape, planned_unit
 from discreet.sums.options import shows_options
 from discreet.sums.settings import Settings

@@ -12,9 +12,8 @@ from maps import maps, public_rows
 
 import discreet
 from discreet import InvalidInput
-from discreet.readers.softmax import passes
-from discreet.readers.softmax.labels import Labels
-from discreet.readers.softmax.passes import CachedFeatures, labelled, with_cached_features
+from discreet.readers.softmax import rows as passes
+from discreet.readers.softmax.rows import CachedFeatures, Labels, labelled, with_cached_features
 from discreet.sums.source import RowSource, Table
 from discreet.testing import Seeded
 
