@@ -3,34 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Required, TypedDict
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet._typing import Array, Floats
+from discreet._typing import Floats
 from discreet.features import registry
 from discreet.features.base import FEATURE_RADIUS, NORMS
 from discreet.features.cosines import Cosines
 from discreet.noise import Lattice
 from discreet.sums.layout import RowLayout
 from discreet.sums.options import ReleaseOptions
-
-
-class DistanceArguments(TypedDict, total=False):
-    """The options by name, for type checkers; `DistanceOptions` has defaults and meaning."""
-
-    p: Required[float]
-    bounds: Required[tuple[Array, Array]]
-    epsilon: Required[float]
-    delta: Required[float]
-    neighbours: str
-    weight_bound: float
-    weighted: bool
-    features: int | None
-    rows_hint: int | None
-    group_rows: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,13 +27,6 @@ class PlanOptions(TypedDict, total=False):
     memory_limit: float
 
 
-class ClassifierOptions(PlanOptions, total=False):
-    """All options; `plan` takes `classes` also as a number, and `rows_hint` as `rows`."""
-
-    classes: Required[Array]
-    rows_hint: int | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class SoftmaxOptions(KeyOptions):
     """The options of a classifier, checked.
