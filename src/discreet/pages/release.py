@@ -22,8 +22,7 @@ from discreet.noise import RoundedGaussian
 from discreet.pages.sheet import MEANINGS, card_facts, card_lines, numbers, picture, sheet
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, rounded_up
 from discreet.readers.attention.bundle import Memories
-from discreet.readers.attention.card import MOSTLY_NOISE
-from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.memory import MOSTLY_NOISE, Memory
 from discreet.readers.attention.reader import WITHIN
 from discreet.readers.distances.answers import Distances
 from discreet.readers.least_squares.answers import LeastSquares

@@ -10,7 +10,7 @@ from string import Template
 
 from discreet._version import __version__
 from discreet.privacy import NOT_PRIVATE, TAKEN, Card
-from discreet.readers.attention.card import MOSTLY_NOISE
+from discreet.readers.attention.memory import MOSTLY_NOISE
 
 HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."
 

@@ -24,9 +24,8 @@ from discreet.shards.job import Job, read_once
 from discreet.shards.pool import WorkerPool
 from discreet.sums.mechanism import AnyOptions, AnyRelease, Mechanism, OnResolved
 from discreet.sums.options import shows_options
-from discreet.sums.progress import Advance, progress_bar
 from discreet.sums.settings import Shape, Unit
-from discreet.sums.threads import processor_count
+from discreet.sums.threads import Advance, processor_count, progress_bar
 from discreet.tables import Rows
 
 # Sealed partials that are merged in one go.

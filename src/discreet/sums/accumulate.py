@@ -19,10 +19,9 @@ from discreet.errors import InvalidInput
 from discreet.sums import records
 from discreet.sums.layout import AnyLayout_co, RowLayout
 from discreet.sums.moments import SecondMoments
-from discreet.sums.progress import Advance, unseen
 from discreet.sums.settings import Settings, Unit
 from discreet.sums.source import Index, Records, Table
-from discreet.sums.threads import share_out, thread_count
+from discreet.sums.threads import Advance, share_out, thread_count, unseen
 
 # So many features are computed at a time, over all heads: a few buffers of 32 MiB. Half as many
 # entries of Gram matrices.

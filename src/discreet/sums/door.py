@@ -25,10 +25,10 @@ from discreet.noise import Entropy, SystemEntropy
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.layout import AnyLayout_co, RowLayout
 from discreet.sums.partial import Partial
-from discreet.sums.progress import Advance, unseen
 from discreet.sums.release import Released
 from discreet.sums.settings import Settings
 from discreet.sums.source import RowSource, Table
+from discreet.sums.threads import Advance, unseen
 
 AnyLayout = TypeVar("AnyLayout", bound=RowLayout)
 

@@ -20,10 +20,10 @@ from discreet.sums.door import Door, Latch
 from discreet.sums.forecast import Forecast
 from discreet.sums.layout import RowLayout
 from discreet.sums.options import ReleaseOptions
-from discreet.sums.progress import Advance, passes_bar, unseen
 from discreet.sums.release import Release, Released
 from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import RowSource, Table
+from discreet.sums.threads import Advance, passes_bar, unseen
 
 AnyOptions = TypeVar("AnyOptions", bound=ReleaseOptions)
 AnyLayout = TypeVar("AnyLayout", bound=RowLayout)

@@ -22,7 +22,7 @@ from discreet.features.landmarks import UnitLandmarks
 from discreet.readers.softmax import mechanism
 from discreet.readers.softmax.planning import plan
 from discreet.sums import mechanism as engine
-from discreet.sums import progress
+from discreet.sums import threads as progress
 from discreet.sums.accumulate import Accumulator
 
 RUNNER = CliRunner()

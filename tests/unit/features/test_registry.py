@@ -67,7 +67,9 @@ def test_names_are_unique_and_wrong_ones_are_told_the_right_ones():
     names = [each for kind in registry.KINDS for each in (kind.kind, *kind.aliases)]
     assert len(names) == len(set(names))
     for other in (None, "", "rbf", "minimax"):  # and a kernel is no map for predictions
-        with pytest.raises(InvalidInput, match=r"features.*auto.*linear.*unit_linear.*unit_fourier"):
+        with pytest.raises(
+            InvalidInput, match=r"features.*auto.*linear.*unit_linear.*unit_fourier"
+        ):
             registry.FEATURES.kind_named(other)
 
 

@@ -19,9 +19,8 @@ from discreet.errors import InvalidInput
 from discreet.features.fourier import public_normals
 from discreet.features.kernel import Evidence
 from discreet.privacy import NOT_PRIVATE, Card, Guarantee, rounded_up
-from discreet.readers.attention.card import MOSTLY_NOISE
 from discreet.readers.attention.layout import Layout
-from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.memory import MOSTLY_NOISE, Memory
 from discreet.readers.attention.prediction import matching_rows, times
 from discreet.sums import container
 from discreet.sums.card import protection, protection_facts

@@ -328,9 +328,8 @@ class RegressionPlan(Forecast):
             f"Predictions differ by {times(self.signal_to_error)} times their standard error. The "
             f"noise moves each number by {self._within(self.stderr)}, 95% of the time: that of the "
             f"sums {self._within(self.sums_stderr)}, that of the second moments "
-            f"{self._within(self.moments_stderr)}. This assumes {self.rows:,} {assumed}, and values "
-            "whose linear part has a standard deviation of "
-            f"{self.signal:.2g}."
+            f"{self._within(self.moments_stderr)}. This assumes {self.rows:,} {assumed}, and "
+            f"values whose linear part has a standard deviation of {self.signal:.2g}."
         )
 
     @property
