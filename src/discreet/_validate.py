@@ -116,7 +116,8 @@ def choice(name: str, value: object, kind: type[Choice]) -> Choice:
 def instance(name: str, value: object, kind: type) -> None:
     """Raise `InvalidInput` unless `value` is of the given type."""
     if not isinstance(value, kind):
-        reject_argument(name, value, f"a {kind.__name__}")
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        reject_argument(name, value, f"{article} {kind.__name__}")
 
 
 def text(name: str, value: object) -> str:

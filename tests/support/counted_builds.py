@@ -105,7 +105,7 @@ class CountedBuilds:
 
     @pytest.mark.parametrize(
         ("wrong", "message"),
-        [({"account": "clinic"}, "to be a Account"), ({"ledger": "budget.db"}, "to be a Ledger")],
+        [({"account": "clinic"}, "to be an Account"), ({"ledger": "budget.db"}, "to be a Ledger")],
     )
     def test_what_is_no_account_is_refused(self, wrong, message):
         with pytest.raises(InvalidInput, match=message):

@@ -81,7 +81,8 @@ def query_file(
     write_arrays(output, made, force=force)
     with already_written(output):
         if as_json:
-            print_json({"output": str(output), "shape": answers.shape})
+            facts = {"shape": answers.shape, "median_stderr": float(np.median(errors))}
+            print_json({"output": str(output), **facts})
             return
         shown = [
             f"{answer:.6g} ± {1.96 * error:.2g}"
