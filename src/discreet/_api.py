@@ -549,6 +549,7 @@ def distances(
     group_rows: float = 1.0,
     entropy: Entropy | None = None,
     progress: bool = False,
+    workers: int | None = None,
     account: Account | None = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
@@ -570,7 +571,8 @@ def distances(
 
     Args:
         points: shape (n, d), or (n,) for one column; an array, a memory map or a torch tensor. With
-            weights=None also an iterable of chunks (points, weights) or (points, weights, groups).
+            weights=None also an iterable of chunks (points, weights) or (points, weights, groups),
+            such as `discreet.tables.Rows`.
         weights: shape (n,), of any sign; clipped to `weight_bound`. None if all rows weigh one.
         p: the power: distances are Σ_j |y_j - x_j|^p. Above 0, at most 16.
         bounds: lower and upper ends of the points, a number each or one for each column. Public:
@@ -589,6 +591,8 @@ def distances(
         group_rows: a record's influence is scaled down to that of so many rows.
         entropy: where the noise comes from; by default the operating system.
         progress: whether to show a progress bar.
+        workers: processes that read the files of a `discreet.tables.Rows` side by side; None to
+            read in this process, with a thread for each processor. The same bits either way.
         account: where the release is counted, if anywhere: `Ledger.account(dataset, analyst)`.
         ledger: or its parts: a `discreet.ledger.Ledger`,
         dataset: the name that the rows have there,
@@ -613,10 +617,13 @@ def distances(
         rows_hint=rows_hint,
         group_rows=group_rows,
     )
-    rows = DISTANCES.source(points, weights, groups, options)
+    if workers is None:
+        rows: Any = DISTANCES.source(points, weights, groups, options)
+    else:
+        rows = _source(points, weights, groups, workers)
     options = replace(options, rows_hint=_hint(rows, rows_hint, neighbours))
     counted = account_of(ledger, dataset, analyst, account)
-    return _built(DISTANCES, rows, options, entropy, counted, progress=progress, workers=None)
+    return _built(DISTANCES, rows, options, entropy, counted, progress=progress, workers=workers)
 
 
 @overload

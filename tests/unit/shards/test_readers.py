@@ -51,7 +51,7 @@ def test_workers_give_the_bits_of_one_process(folder, reader, by_record):
         assert np.array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("reader", ["attention", "least_squares"])
+@pytest.mark.parametrize("reader", READERS)
 def test_front_doors_have_workers(folder, reader):
     front, own = READERS[reader]
     rows = Rows(folder, **COLUMNS)
