@@ -114,12 +114,13 @@ _FROM = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module, a class or a function)
-    """Load a room (`discreet.noise`, ...) the first time somebody asks for it."""
+    """Load a room (`discreet.noise`, ...) or a front door the first time somebody asks for it."""
     if name in _ROOMS:
         return importlib.import_module(f"discreet.{name}")
-    if name in _FROM:
-        return getattr(importlib.import_module(f"discreet.{_FROM[name]}"), name)
-    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    if name not in _FROM:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    globals()[name] = getattr(importlib.import_module(f"discreet.{_FROM[name]}"), name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -29,18 +29,27 @@ from discreet.readers.distances.options import DistanceOptions
 from discreet.readers.distances.planning import DistancePlan
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.layout import Moments
-from discreet.readers.least_squares.mechanism import LEAST_SQUARES
-from discreet.readers.least_squares.options import LeastSquaresOptions, RegressionOptions
+from discreet.readers.least_squares.mechanism import (
+    LEAST_SQUARES,
+    LeastSquaresOptions,
+    RegressionOptions,
+)
 from discreet.readers.least_squares.planning import RegressionPlan
 from discreet.readers.registry import mechanism_named
 from discreet.readers.softmax.answers import SoftmaxRegression
-from discreet.readers.softmax.mechanism import SOFTMAX
-from discreet.readers.softmax.options import MEMORY_LIMIT, SoftmaxOptions
+from discreet.readers.softmax.mechanism import MEMORY_LIMIT, SOFTMAX, SoftmaxOptions
 from discreet.readers.softmax.planning import ClassifierPlan
 from discreet.sums import mechanism as engine
 from discreet.sums.forecast import Forecast
-from discreet.sums.mechanism import AnyLayout, AnyOptions, AnyRelease, Mechanism, ReleaseBuilder
-from discreet.sums.options import PerLayer, shows_options
+from discreet.sums.mechanism import (
+    AnyLayout,
+    AnyOptions,
+    AnyRelease,
+    Mechanism,
+    PerLayer,
+    ReleaseBuilder,
+    shows_options,
+)
 from discreet.sums.source import Layers, RowSource, tables_of
 
 

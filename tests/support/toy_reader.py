@@ -10,8 +10,7 @@ from discreet.privacy import Card
 from discreet.sums.card import protection, protection_facts
 from discreet.sums.forecast import Forecast, planned_shape
 from discreet.sums.layout import ValueLayout, default_tau
-from discreet.sums.mechanism import Mechanism
-from discreet.sums.options import SharedOptions
+from discreet.sums.mechanism import Mechanism, SharedOptions
 from discreet.sums.release import Release
 from discreet.sums.settings import Settings, Unit, crude_multiplier, value_resolution
 

@@ -8,9 +8,9 @@ import pytest
 import discreet
 from discreet.readers.attention.options import Options
 from discreet.readers.distances.options import DistanceOptions
-from discreet.readers.least_squares.options import LeastSquaresOptions
-from discreet.readers.softmax.options import SoftmaxOptions
-from discreet.sums.options import meanings_of
+from discreet.readers.least_squares.mechanism import LeastSquaresOptions
+from discreet.readers.softmax.mechanism import SoftmaxOptions
+from discreet.sums.mechanism import meanings_of
 
 # What a front door does not take: a caller's helpers declare leaks, and `weights` tells `weighted`.
 INNER = {"leaks", "weighted"}

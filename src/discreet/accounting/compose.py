@@ -6,20 +6,14 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import numpy as np
 
 from discreet import _validate
-from discreet.accounting.events import Gaussian, Mechanism
+from discreet.accounting.events import Gaussian, Mechanism, check_mechanisms, one_relation, pairs_of
 from discreet.accounting.gaussian import LARGEST_MU, LEAST_DELTA
 from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.privacy import Neighbours, Privacy, rounded_up
-
-Part = TypeVar("Part")
-
-# More mechanisms than this are a mistake; far more would not even fit a float.
-_MOST_TIMES = 10**18
+from discreet.privacy import Privacy, rounded_up
 
 # What a claim may be off by: more than rounding, where the account is exact. Where it is on a grid,
 # more than two accounts of the same mechanisms differ by, if machines or grids are not the same: a
@@ -46,8 +40,8 @@ def basic(parts: Sequence[tuple[Privacy, int]]) -> Privacy:
     Raises:
         InvalidInput: if there is none, or they are under different relations.
     """
-    pairs = _pairs("parts", parts, Privacy)
-    neighbours = _one_relation([part.neighbours for part, _ in pairs])
+    pairs = pairs_of("parts", parts, Privacy)
+    neighbours = one_relation([part.neighbours for part, _ in pairs])
     epsilon = math.fsum(part.epsilon * count for part, count in pairs)
     delta = math.fsum(part.delta * count for part, count in pairs)
     return Privacy(epsilon, min(delta, 1.0), neighbours)
@@ -270,42 +264,6 @@ def with_sampler_error(privacy: Privacy, total_variation: float) -> Privacy:
     _validate.real("privacy.epsilon", privacy.epsilon, at_least=0, at_most=700)
     delta = privacy.delta + (1 + math.exp(privacy.epsilon)) * eta
     return Privacy(privacy.epsilon, min(delta, 1.0), privacy.neighbours)
-
-
-def check_mechanisms(
-    mechanisms: Sequence[tuple[Mechanism, int]],
-) -> list[tuple[Mechanism, int]]:
-    """Return the pairs if they are mechanisms under one relation; equal ones are put together."""
-    pairs = _pairs("mechanisms", mechanisms, Mechanism)  # type: ignore[type-abstract]
-    _one_relation([mechanism.neighbours for mechanism, _ in pairs])
-    counts: dict[Mechanism, int] = {}
-    for mechanism, count in pairs:
-        counts[mechanism] = counts.get(mechanism, 0) + count
-    return list(counts.items())
-
-
-def _pairs(name: str, values: object, kind: "type[Part]") -> list[tuple[Part, int]]:
-    """Return (part, count) pairs, each checked, from any iterable of them."""
-    try:
-        pairs = [(part, count) for part, count in values]  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        _validate.reject_argument(name, values, f"a list of ({kind.__name__}, count) pairs")
-    for part, _ in pairs:
-        _validate.instance(f"a part of {name}", part, kind)
-    return [
-        (part, _validate.whole("count", count, at_least=1, at_most=_MOST_TIMES))
-        for part, count in pairs
-    ]
-
-
-def _one_relation(relations: Sequence[Neighbours]) -> Neighbours:
-    """Return the neighbouring relation that all share, or raise `InvalidInput`."""
-    if not relations:
-        raise InvalidInput("Expected at least one mechanism to compose, got none.")
-    if len(set(relations)) > 1:
-        names = " and ".join(sorted(set(relations)))
-        raise InvalidInput(f"Expected one neighbouring relation, got {names}: they don't compose.")
-    return relations[0]
 
 
 def _sums_cover(epsilon: float, delta: float, pairs: Sequence[tuple[Mechanism, int]]) -> bool:

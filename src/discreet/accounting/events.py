@@ -8,10 +8,10 @@ coordinate, and both directions of the comparison are the same (`docs/privacy.md
 
 import abc
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,11 @@ _LEAST_SPREAD = 1e-12
 
 # More than the relative rounding error of δ(ε).
 _ROUNDING = 1 + 1e-12
+
+# More mechanisms than this are a mistake; far more would not even fit a float.
+_MOST_TIMES = 10**18
+
+Part = TypeVar("Part")
 
 
 class Mechanism(abc.ABC):
@@ -377,6 +382,42 @@ def check_kind(name: str, mechanism: object) -> None:
     """Raise `InvalidInput` unless this is a mechanism of a known kind, not of a subclass of one."""
     if type(mechanism) not in _KINDS.values():
         _validate.reject_argument(name, mechanism, f"one of {[*_KINDS]}")
+
+
+def check_mechanisms(
+    mechanisms: Sequence[tuple[Mechanism, int]],
+) -> list[tuple[Mechanism, int]]:
+    """Return the pairs if they are mechanisms under one relation; equal ones are put together."""
+    pairs = pairs_of("mechanisms", mechanisms, Mechanism)  # type: ignore[type-abstract]
+    one_relation([mechanism.neighbours for mechanism, _ in pairs])
+    counts: dict[Mechanism, int] = {}
+    for mechanism, count in pairs:
+        counts[mechanism] = counts.get(mechanism, 0) + count
+    return list(counts.items())
+
+
+def pairs_of(name: str, values: object, kind: type[Part]) -> list[tuple[Part, int]]:
+    """Return (part, count) pairs, each checked, from any iterable of them."""
+    try:
+        pairs = [(part, count) for part, count in values]  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        _validate.reject_argument(name, values, f"a list of ({kind.__name__}, count) pairs")
+    for part, _ in pairs:
+        _validate.instance(f"a part of {name}", part, kind)
+    return [
+        (part, _validate.whole("count", count, at_least=1, at_most=_MOST_TIMES))
+        for part, count in pairs
+    ]
+
+
+def one_relation(relations: Sequence[Neighbours]) -> Neighbours:
+    """Return the neighbouring relation that all share, or raise `InvalidInput`."""
+    if not relations:
+        raise InvalidInput("Expected at least one mechanism to compose, got none.")
+    if len(set(relations)) > 1:
+        names = " and ".join(sorted(set(relations)))
+        raise InvalidInput(f"Expected one neighbouring relation, got {names}: they don't compose.")
+    return relations[0]
 
 
 def _field_names(kind: type[Mechanism]) -> list[str]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 from discreet import _validate
-from discreet.accounting.compose import check_mechanisms, tight
-from discreet.accounting.events import Mechanism, check_kind
+from discreet.accounting.compose import tight
+from discreet.accounting.events import Mechanism, check_kind, check_mechanisms
 from discreet.errors import InvalidInput
 from discreet.noise import Entropy, SystemEntropy
 from discreet.noise.entropy import is_private

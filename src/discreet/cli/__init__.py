@@ -52,7 +52,7 @@ def _options(
     """Options of the command as a whole."""
 
 
-@app.command(runs="plans.show_plan")
+@app.command(runs="memories.show_plan")
 def plan(
     *,
     rows: Annotated[int, typer.Option(help="A public, rounded number of rows.")],
@@ -146,7 +146,7 @@ def attend(
     """
 
 
-@app.command(runs="cards.show_card")
+@app.command(runs="releases.show_card")
 def card(
     memory: options.MemoryFile,
     *,
@@ -187,7 +187,7 @@ def compare(
     """
 
 
-@app.command(runs="classifying.show_fit_plan")
+@app.command(runs="predicting.show_fit_plan")
 def plan_fit(
     *,
     rows: Annotated[int, typer.Option(help="A public, rounded number of rows.")],
@@ -210,7 +210,7 @@ def plan_fit(
     """
 
 
-@app.command(runs="classifying.fit_file")
+@app.command(runs="predicting.fit_file")
 def fit(
     data: options.Data,
     *,
@@ -244,7 +244,7 @@ def fit(
     """
 
 
-@app.command(runs="regressing.show_regress_plan")
+@app.command(runs="predicting.show_regress_plan")
 def plan_regress(
     *,
     rows: Annotated[int, typer.Option(help="A public, rounded number of rows.")],
@@ -277,7 +277,7 @@ def plan_regress(
     """
 
 
-@app.command(runs="regressing.regress_file")
+@app.command(runs="predicting.regress_file")
 def regress(
     source: options.Source,
     values_file: options.ValuesFile = None,
@@ -316,7 +316,7 @@ def regress(
     """
 
 
-@app.command(runs="classifying.predict_file")
+@app.command(runs="predicting.predict_file")
 def predict(
     model: options.ModelFile,
     queries: options.Queries,

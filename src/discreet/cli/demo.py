@@ -7,7 +7,7 @@ from discreet.cli.shell import Page, aligned, has_terminal, print_json, print_pa
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.pages.sheet import HOW_TO_GET_PICTURES
 from discreet.readers.attention.reader import WITHIN
-from discreet.sums.threads import progress_bar
+from discreet.sums.source import progress_bar
 from discreet_benchmarks.demo import Findings, as_html, attack, digits, find
 from discreet_benchmarks.demo.findings import EPSILON, SPLITS, Asked, steps
 

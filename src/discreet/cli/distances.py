@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.cli.building import write_release
 from discreet.cli.files import check_arrays, check_output, write_arrays
-from discreet.cli.inputs import ArrayFiles, Table, opened, table
+from discreet.cli.releases import ArrayFiles, Table, opened, table, write_release
 from discreet.cli.shell import already_written, print_json, print_page
 from discreet.errors import InvalidInput
 from discreet.readers.distances.answers import Distances

@@ -126,7 +126,7 @@ def spend(
     Example: discreet ledger spend budget.db clinic memory.safetensors
     """
     from discreet.cli.files import note_release
-    from discreet.cli.inputs import opened_release
+    from discreet.cli.releases import opened_release
     from discreet.ledger import Ledger
 
     opened, made = Ledger(budget), opened_release(release)

@@ -1,18 +1,25 @@
-"""What `build`, `attend` and `compare` do: from rows to a memory, and from a memory to answers."""
+"""What `plan`, `build`, `attend` and `compare` do: from rows to a memory, and on to answers.
+
+Tables are plain text, the same on a terminal and in a file; that of plans has at most 60 columns.
+"""
 
 import functools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from discreet._typing import Floats
-from discreet.cli.building import release_files
 from discreet.cli.files import check_arrays, check_picture, pictures, write_arrays
-from discreet.cli.inputs import opened
+from discreet.cli.releases import opened, public_rows, release_files
 from discreet.cli.shell import (
+    Page,
     aligned,
     already_written,
     has_terminal,
@@ -20,11 +27,137 @@ from discreet.cli.shell import (
     print_lines,
     print_page,
 )
+from discreet.errors import InvalidInput
+from discreet.privacy import titled
 from discreet.readers.attention.comparison import compare
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.planning import Plan, plan
+from discreet.readers.attention.prediction import times
 from discreet.readers.attention.reader import WITHIN
 from discreet.tables import read_array
+
+# Times what was asked for: softer and sharper, and more and less private.
+_SCALES = (0.25, 0.5, 1.0, 2.0)
+_EPSILONS = (0.5, 1.0, 2.0)
+
+# States of more bytes are not offered: no machine holds them.
+_LARGEST_STATE = 10**12
+
+# Characters of a number that leave room for all columns.
+_WIDEST = 8
+
+_PLANS_TITLE = "Other ε and temperatures"
+
+_PLAN_HEADINGS = ("", "ε", "scale", "s/e", "±", "noise", "kernel", "features")
+
+_PLANS_LEGEND = (
+    (">", "as planned above"),
+    ("*", "the recommended scale"),
+    (
+        "s/e",
+        (
+            "signal over standard error: how much answers differ from query to query, at best, "
+            "over how far they are off; below 1 they are mostly error"
+        ),
+    ),
+    ("±", "how far each number is from exact attention, 95% of the time; noise and kernel"),
+    ("noise", "the noise's part of it; less by more rows, a larger ε or a softer scale"),
+    ("kernel", "the kernel's part; less by more features or public rows"),
+    ("features", "of each key; size of the file and time of the build are in proportion"),
+)
+
+
+@dataclass(frozen=True)
+class PlanLine:
+    """One line of the table of plans.
+
+    Attributes:
+        plan: what it shows.
+        chosen: whether ε and scale are those that were asked for.
+        recommended: whether ε was asked for and the scale is the one recommended for it.
+    """
+
+    plan: Plan
+    chosen: bool
+    recommended: bool
+
+
+def show_plan(
+    *,
+    epsilon: float,
+    scale: float | None,
+    public: Path | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 (those of `plan`)
+) -> None:
+    """Print a plan, and a table of what other ε and temperatures would give."""
+    planned = functools.partial(plan, public_rows=public_rows(public), **options)
+    made = planned(epsilon=epsilon, scale=scale)
+    lines = list(_around(made, planned))
+    if as_json:
+        table = [
+            {**line.plan.to_dict(), "chosen": line.chosen, "recommended": line.recommended}
+            for line in lines
+        ]
+        print_json({**made.to_dict(), "table": table})
+        return
+    print_page(str(made))
+    print_page(f"\n{_PLANS_TITLE}\n", style="bold")
+    _print_plans(lines)
+    print_page(f"\n{titled(_PLANS_LEGEND)}")
+
+
+def _around(made: Plan, planned: Callable[..., Plan]) -> Iterator[PlanLine]:
+    """Yield what was planned among its neighbours, and with the recommended scale."""
+    for factor in _EPSILONS:
+        scales = {times * made.scale for times in _SCALES}
+        best = made.recommended_scale
+        if factor == 1 and not math.isclose(best, made.scale, rel_tol=1e-3):
+            scales.add(best)
+        for scale in sorted(scales):
+            chosen = factor == 1 and scale == made.scale
+            with suppress(InvalidInput):  # beyond what can be asked for
+                other = made if chosen else planned(epsilon=factor * made.epsilon, scale=scale)
+                if chosen or other.state_bytes <= _LARGEST_STATE:
+                    yield PlanLine(
+                        other,
+                        chosen=chosen,
+                        recommended=factor == 1 and math.isclose(scale, best, rel_tol=1e-3),
+                    )
+
+
+def _print_plans(lines: list[PlanLine]) -> None:
+    """Print a table, with an empty line between one ε and the next."""
+    console = Page()
+    heading, *drawn = aligned([_PLAN_HEADINGS, *map(_plan_cells, lines)], gap=1, right=True)
+    console.print(heading, markup=False, soft_wrap=True)
+    before = None
+    for line, text in zip(lines, drawn, strict=True):
+        if before not in (None, line.plan.epsilon):
+            console.print()
+        before = line.plan.epsilon
+        console.print(text, style="bold" if line.chosen else None, markup=False, soft_wrap=True)
+
+
+def _plan_cells(line: PlanLine) -> tuple[str, ...]:
+    plan, said = line.plan, line.plan.prediction
+    return (
+        (">" if line.chosen else " ") + ("*" if line.recommended else " "),
+        f"{plan.epsilon:.3g}",
+        f"{plan.scale:.3g}",
+        _narrow(times(said.signal_to_error)),
+        said.within(plan.stderr),
+        said.within(plan.noise_stderr),
+        said.within(plan.kernel_stderr),
+        _narrow(f"{plan.kernel.features:,}"),
+    )
+
+
+def _narrow(number: str) -> str:
+    """Return a number as it was written, or in fewer characters, if they are many."""
+    return number if len(number) <= _WIDEST else f"{float(number.replace(',', '')):.1e}"
+
 
 _OWNER = "For the owner of the rows only: what follows was computed from them without noise."
 

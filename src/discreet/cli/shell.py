@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, Protocol, TextIO, TypeVar
 
 import typer
 from rich.console import Console
@@ -128,8 +128,8 @@ class App(typer.Typer):
 
         Args:
             name: of the command.
-            runs: the function of this package that does it, for instance "plans.show_plan", if the
-                one that is decorated only declares arguments: they are passed on by name.
+            runs: the function of this package that does it, for instance "memories.show_plan", if
+                the one that is decorated only declares arguments: they are passed on by name.
             **named: as in the base class.
         """
         add = super().command(name, **{"cls": Command, **named})
@@ -354,6 +354,21 @@ def print_lines(lines: Mapping[str, str], *, note: str | None = None) -> None:
     if note is not None:
         print_page(note, style="bold")
     print_page(titled(list(lines.items())))
+
+
+class Described(Protocol):
+    """A card or a plan: a page for people, and the same as facts."""
+
+    def to_dict(self) -> Mapping[str, object]:
+        """Return the facts, ready for JSON."""
+
+
+def print_described(made: Described, *, as_json: bool) -> None:
+    """Print a card or a plan: as a page, or all its facts."""
+    if as_json:
+        print_json(made.to_dict())
+    else:
+        print_page(str(made))
 
 
 def print_json(facts: object) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from discreet import _validate
 from discreet._validate import warn
 from discreet.accounting import Mechanism, Receipt
-from discreet.accounting.compose import check_mechanisms
+from discreet.accounting.events import check_mechanisms
 from discreet.accounting.receipt import Carrier
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput
 from discreet.ledger import store

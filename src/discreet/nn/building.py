@@ -28,8 +28,7 @@ from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
 from discreet.sums.settings import Shape, Unit
-from discreet.sums.source import tables_of
-from discreet.sums.threads import progress_bar
+from discreet.sums.source import progress_bar, tables_of
 
 # "auto" takes the best polynomial that fits: features cost time, and no noise. The last are taken
 # only where random features would do worse.

@@ -18,8 +18,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from discreet._arrays import float64, has_mask, plain_numbers
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
-from discreet.sums.source import Records
-from discreet.sums.threads import progress_bar
+from discreet.sums.source import Records, progress_bar
 
 _Record = TypeVar("_Record")
 

@@ -20,7 +20,8 @@ from discreet import _packing, _validate
 from discreet._files import whole_file
 from discreet._version import __version__
 from discreet.accounting import Mechanism, Receipt
-from discreet.accounting.compose import check_mechanisms, covers
+from discreet.accounting.compose import covers
+from discreet.accounting.events import check_mechanisms
 from discreet.errors import CorruptRelease
 from discreet.paper.attention import ENTRY, AttentionState, DPCrossAttention
 from discreet.paper.bounds import Box, Logits, Net, public_bound

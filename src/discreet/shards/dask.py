@@ -29,10 +29,9 @@ from discreet.shards import exchange, processes, tasks
 from discreet.shards.job import Job, read_once
 from discreet.shards.pool import TOO_DEADLY
 from discreet.shards.processes import MERGED_AT_ONCE, files_of, part_count, worker_count
-from discreet.sums.mechanism import AnyOptions, AnyRelease, Mechanism, OnResolved
-from discreet.sums.options import shows_options
+from discreet.sums.mechanism import AnyOptions, AnyRelease, Mechanism, OnResolved, shows_options
 from discreet.sums.settings import Settings, Shape, Unit
-from discreet.sums.threads import progress_bar
+from discreet.sums.source import progress_bar
 from discreet.tables import Rows
 
 try:

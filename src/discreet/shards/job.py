@@ -15,8 +15,7 @@ from discreet.readers.attention.options import BuildOptions, Options
 from discreet.readers.registry import mechanism_named
 from discreet.shards import exchange
 from discreet.sums.door import Latch, release
-from discreet.sums.mechanism import Mechanism
-from discreet.sums.options import ReleaseOptions, shows_options
+from discreet.sums.mechanism import Mechanism, ReleaseOptions, shows_options
 from discreet.sums.partial import Partial, checked_name, fingerprint
 from discreet.sums.sealing import new_key
 from discreet.sums.settings import Settings, Shape, Unit

@@ -22,10 +22,10 @@ from discreet.readers.attention.options import BuildOptions, Options
 from discreet.shards import exchange, tasks
 from discreet.shards.job import Job, read_once
 from discreet.shards.pool import WorkerPool
-from discreet.sums.mechanism import AnyOptions, AnyRelease, Mechanism, OnResolved
-from discreet.sums.options import shows_options
+from discreet.sums.accumulate import processor_count
+from discreet.sums.mechanism import AnyOptions, AnyRelease, Mechanism, OnResolved, shows_options
 from discreet.sums.settings import Shape, Unit
-from discreet.sums.threads import Advance, processor_count, progress_bar
+from discreet.sums.source import Advance, progress_bar
 from discreet.tables import Rows
 
 # Sealed partials that are merged in one go.

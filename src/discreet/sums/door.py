@@ -27,8 +27,7 @@ from discreet.sums.layout import AnyLayout_co, RowLayout
 from discreet.sums.partial import Partial
 from discreet.sums.release import Released
 from discreet.sums.settings import Settings
-from discreet.sums.source import RowSource, Table
-from discreet.sums.threads import Advance, unseen
+from discreet.sums.source import Advance, RowSource, Table, unseen
 
 AnyLayout = TypeVar("AnyLayout", bound=RowLayout)
 

@@ -26,8 +26,7 @@ from discreet.noise import SystemEntropy
 from discreet.sums.accumulate import Accumulator, check_disjoint, zeros
 from discreet.sums.layout import AnyLayout_co
 from discreet.sums.settings import Settings
-from discreet.sums.source import Table
-from discreet.sums.threads import Advance, unseen
+from discreet.sums.source import Advance, Table, unseen
 
 _ARGUMENTS = 2**15
 _POWERS = 2**10

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 from watching import eventually, has_open
 
 import discreet
-from discreet.cli import app, building, classifying
+from discreet.cli import app, predicting, releases
 from discreet.errors import InvalidInput
 from discreet.features.landmarks import UnitLandmarks
 from discreet.readers.softmax import mechanism
 from discreet.readers.softmax.planning import plan
 from discreet.sums import mechanism as engine
-from discreet.sums import threads as progress
+from discreet.sums import source
 from discreet.sums.accumulate import Accumulator
 
 RUNNER = CliRunner()
@@ -212,15 +212,15 @@ def test_what_is_wrong_is_said_in_one_sentence_without_a_label(folder, given, sa
 
 
 def test_classes_are_a_list_whose_commas_can_be_quoted():
-    parse = classifying.parse_classes
+    parse = predicting.parse_classes
     assert parse('a, b,"c,d"', numbers=False) == ["a", "b", "c,d"]
     assert parse("3,-1,2.5, 4", numbers=True) == [3, -1, 2.5, 4]
     assert [type(each) for each in parse("3,2.5", numbers=True)] == [int, float]
     assert parse("3,-1", numbers=False) == ["3", "-1"]
-    assert classifying.parse_count_or_classes("12") == 12
-    assert classifying.parse_count_or_classes("1,2") == ["1", "2"]
+    assert predicting.parse_count_or_classes("12") == 12
+    assert predicting.parse_count_or_classes("1,2") == ["1", "2"]
     with pytest.raises(InvalidInput, match="a number, or a list"):
-        classifying.parse_count_or_classes("many")
+        predicting.parse_count_or_classes("many")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
@@ -270,12 +270,12 @@ def test_a_fit_that_gets_a_signal_leaves_nothing(folder, sent):
 
 def test_rounds_are_shown_on_a_terminal_only(folder, monkeypatch):
     seen = []
-    monkeypatch.setattr(building, "has_terminal", lambda: True)
+    monkeypatch.setattr(releases, "has_terminal", lambda: True)
     monkeypatch.setattr(
         engine,
         "passes_bar",
         lambda count, *, rows, show: (
-            seen.append((count, show)) or progress.passes_bar(count, rows=rows, show=False)
+            seen.append((count, show)) or source.passes_bar(count, rows=rows, show=False)
         ),
     )
     done(*FIT, *TEXTS, "--features", "linear")

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli import app
 from discreet.features import registry
-from discreet.readers.least_squares.options import LeastSquaresOptions
-from discreet.readers.softmax.options import SoftmaxOptions
+from discreet.readers.least_squares.mechanism import LeastSquaresOptions
+from discreet.readers.softmax.mechanism import SoftmaxOptions
 
 RUNNER = CliRunner()
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "cli.md"

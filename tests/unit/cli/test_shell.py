@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet._validate import Note
-from discreet.cli import app, inputs
+from discreet.cli import app, releases
 from discreet.testing import Seeded
 
 RUNNER = CliRunner()
@@ -45,7 +45,7 @@ def raising(error):
     ],
 )
 def test_an_error_is_one_sentence_and_an_exit_code(memory, monkeypatch, error, code, said):
-    monkeypatch.setattr(inputs, "open_release", raising(error))
+    monkeypatch.setattr(releases, "open_release", raising(error))
     result = RUNNER.invoke(app, ["card", "memory.safetensors"])
     assert result.exit_code == code
     assert result.stdout == ""
@@ -69,7 +69,7 @@ def test_notes_of_the_library_follow_and_those_of_others_stay_unseen(
 ):
     error.add_note("row 17 is secret")
     error.add_note(Note("Count it\nas spent."))
-    monkeypatch.setattr(inputs, "open_release", raising(error))
+    monkeypatch.setattr(releases, "open_release", raising(error))
     result = RUNNER.invoke(app, ["card", "memory.safetensors"])
     assert result.exit_code == code
     [line] = result.stderr.splitlines()
@@ -80,7 +80,7 @@ def test_notes_of_the_library_follow_and_those_of_others_stay_unseen(
 
 @pytest.mark.parametrize("error", [discreet.InvalidInput("wrong"), ZeroDivisionError("bug")])
 def test_debug_lets_the_exception_through(memory, monkeypatch, error):
-    monkeypatch.setattr(inputs, "open_release", raising(error))
+    monkeypatch.setattr(releases, "open_release", raising(error))
     result = RUNNER.invoke(app, ["--debug", "card", "memory.safetensors"])
     assert result.exception is error
 

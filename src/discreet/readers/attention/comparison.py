@@ -16,8 +16,7 @@ from discreet._typing import Floats
 from discreet.errors import InvalidInput
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.reader import WITHIN
-from discreet.sums.source import Table
-from discreet.sums.threads import Advance, progress_bar, unseen
+from discreet.sums.source import Advance, Table, progress_bar, unseen
 
 
 def attention_sums(

@@ -11,7 +11,7 @@ from discreet.features import registry
 from discreet.features.base import NORMS
 from discreet.features.kernel import Kernel
 from discreet.readers.attention.error_model import Goal
-from discreet.sums.options import PerLayer, SharedOptions, numbers
+from discreet.sums.mechanism import PerLayer, SharedOptions, numbers
 
 KernelPerLayer = str | Kernel | Sequence[str | Kernel]
 

@@ -18,7 +18,7 @@ from discreet.readers.attention.prediction import (
     rows_needed,
 )
 from discreet.sums.forecast import Forecast, planned_shape, planned_unit
-from discreet.sums.options import shows_options
+from discreet.sums.mechanism import shows_options
 from discreet.sums.settings import Settings
 
 

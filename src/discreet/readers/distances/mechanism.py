@@ -73,14 +73,7 @@ class DistanceMechanism(Mechanism[DistanceOptions, DistanceLayout, Distances]):
             weighted=options.weighted,
             resolution=value_resolution(multiplier, rows_hint=options.rows_hint),
         )
-        return Settings(
-            layouts=(layout,),
-            privacy=options.privacy,
-            unit=unit,
-            group_rows=options.group_rows,
-            rows_hint=options.rows_hint,
-            leaks=options.leaks,
-        )
+        return options.settings(layout, unit)
 
     def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
         """Return what sums of distances will be like; see `planning.plan`.

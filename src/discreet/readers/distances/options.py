@@ -15,7 +15,7 @@ from discreet.features.base import FEATURE_RADIUS, NORMS
 from discreet.features.cosines import Cosines
 from discreet.noise import Lattice
 from discreet.sums.layout import RowLayout
-from discreet.sums.options import ReleaseOptions
+from discreet.sums.mechanism import ReleaseOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,7 @@
 
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.layout import Moments
-from discreet.readers.least_squares.mechanism import LEAST_SQUARES
-from discreet.readers.least_squares.options import LeastSquaresOptions
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES, LeastSquaresOptions
 from discreet.readers.least_squares.planning import RegressionPlan, plan
 from discreet.readers.least_squares.solution import Solution
 

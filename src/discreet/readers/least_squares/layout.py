@@ -80,6 +80,18 @@ class Choice:
     moment: Floats | None
 
 
+def check_features(features: str | SymmetricMap) -> None:
+    """Raise `InvalidInput` unless this is a map that can be asked for, or the name of one.
+
+    Args:
+        features: what the caller gave.
+    """
+    if not isinstance(features, str):
+        registry.FEATURES.check_registered(features)
+    elif features != registry.AUTO:
+        registry.FEATURES.kind_named(features)
+
+
 def choose(request: Request, share: float | None) -> Choice:
     """Return features, and the share of second moments: the given one, if any was."""
     features = choose_features(request)

@@ -19,11 +19,10 @@ from discreet.features.public_rows import PublicRows
 from discreet.readers.attention.prediction import times
 from discreet.readers.attention.reader import WITHIN
 from discreet.readers.least_squares.layout import Moments
-from discreet.readers.least_squares.mechanism import LEAST_SQUARES
-from discreet.readers.least_squares.options import LeastSquaresOptions, PlanOptions
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES, LeastSquaresOptions, PlanOptions
 from discreet.readers.least_squares.solution import NoisySums, Solution
 from discreet.sums.forecast import Forecast, planned_shape, planned_unit
-from discreet.sums.options import shows_options
+from discreet.sums.mechanism import shows_options
 from discreet.sums.settings import part_sigmas
 
 # Rows that stand in: so many for each feature, and no fewer, for the sums; and for queries.

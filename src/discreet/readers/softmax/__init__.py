@@ -2,8 +2,7 @@
 
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.layout import Rounds
-from discreet.readers.softmax.mechanism import SOFTMAX
-from discreet.readers.softmax.options import SoftmaxOptions
+from discreet.readers.softmax.mechanism import SOFTMAX, SoftmaxOptions
 from discreet.readers.softmax.planning import ClassifierPlan, plan
 from discreet.readers.softmax.rows import Labels
 

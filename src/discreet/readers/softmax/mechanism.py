@@ -6,8 +6,8 @@ W → exact integer sums → noise → the next W. One receipt for all rounds: `
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Required, TypedDict
 
 import numpy as np
 
@@ -19,20 +19,95 @@ from discreet.features.fourier import UnitFourier
 from discreet.features.landmarks import UnitLandmarks
 from discreet.features.linear import UnitLinear
 from discreet.noise import RoundedGaussian
-from discreet.readers.least_squares.layout import WIDE, Request, choose_features, waves_for
+from discreet.readers.least_squares.layout import (
+    WIDE,
+    Request,
+    check_features,
+    choose_features,
+    waves_for,
+)
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.calibration import Calibration, Confidence, factor, split
-from discreet.readers.softmax.descent import Descent, Preconditioner
 from discreet.readers.softmax.layout import MOST_CLASSES, STATE_BITS, Round, Rounds, Weights
-from discreet.readers.softmax.options import SoftmaxOptions
-from discreet.readers.softmax.rows import Labels, labelled, with_cached_features
+from discreet.readers.softmax.rows import Labels, check_classes, labelled, with_cached_features
 from discreet.sums.door import Door
 from discreet.sums.forecast import Forecast
-from discreet.sums.mechanism import Mechanism
+from discreet.sums.mechanism import KeyOptions, Mechanism
 from discreet.sums.moments import drawable
 from discreet.sums.release import Released
 from discreet.sums.settings import Settings, Shape, Unit, crude_multiplier, value_resolution
 from discreet.sums.source import RowSource
+
+# Bytes of features that are kept between rounds.
+MEMORY_LIMIT = 2e9
+
+
+class PlanOptions(TypedDict, total=False):
+    """The options by name, for type checkers; `SoftmaxOptions` has defaults and meaning."""
+
+    epsilon: Required[float]
+    delta: Required[float]
+    neighbours: str
+    key_norm: float
+    features: str | SymmetricMap
+    public_rows: Array
+    group_rows: float
+    memory_limit: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxOptions(KeyOptions):
+    """The options of a classifier, checked.
+
+    Attributes:
+        classes: all labels that there may be; public, numbers or texts. A label beyond them is
+            refused.
+        epsilon: above 0.
+        delta: above 0; well below one over the number of people.
+        neighbours: "add_remove" (the number of rows is private, too), or "replace".
+        key_norm: public bound on ‖key‖₂, and on queries. Choose it without looking at the data.
+        features: "auto", "linear" (straight lines), "unit_linear" (straight lines between classes),
+            "unit_fourier" (curves of any shape: random Fourier features), "linear_and_fourier"
+            (both), "unit_landmarks" (like public rows), or a map from `discreet.features`. Files
+            and older code call the last four "rays", "waves", "lines_and_waves" and
+            "near_landmarks", which still work.
+        rows_hint: a public, rounded number of rows. Never computed from the data under
+            "add_remove"; under "replace" the number of rows is public, and the default for arrays
+            that come whole, without groups. "auto" takes as many random Fourier features as so many
+            rows deserve.
+        public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
+            They become part of the release.
+        group_rows: a record's influence is scaled down to that of so many rows.
+        leaks: names of what was taken from the private rows, which the guarantee does not cover.
+            `discreet.sklearn` gives them.
+        memory_limit: bytes of features that may be kept between rounds; beyond it they are
+            computed again in each round. The release is the same, to the bit.
+    """
+
+    classes: Any = field(repr=False)
+    features: str | SymmetricMap = registry.AUTO
+    memory_limit: float = MEMORY_LIMIT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_one_layer("a classifier", "key_norm", "public_rows")
+        check_features(self.features)
+        limit = _validate.real("memory_limit", self.memory_limit, at_least=0)
+        # Read once: in order, and as a file gives them back.
+        classes = tuple(Labels.of(self.classes, distinct=True).classes.tolist())
+        check_classes(classes)
+        self._keep({"memory_limit": limit, "classes": classes})
+
+
+# κ: half as much, or twice, costs little. More of it where features are few, below 256: with fewer
+# directions to be lost in, a longer way is worth its noise.
+_NOISE_OF_LOGITS, _MANY_FEATURES = 1.3, 256
+
+# How much of the last direction is kept.
+_MOMENTUM = 0.5
+
+# λ, in units of one over the step: beyond it a step would overshoot.
+_LONGEST = 32.0
 
 # T: from 10 to 48 it hardly matters, and each is a pass over all rows.
 _ROUNDS = 16
@@ -117,14 +192,7 @@ class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
             moments=_MOMENTS,
             judging=_CALIBRATION,
         )
-        settings = Settings(
-            layouts=(layout,),
-            privacy=options.privacy,
-            unit=unit,
-            group_rows=options.group_rows,
-            rows_hint=options.rows_hint,
-            leaks=options.leaks,
-        )
+        settings = options.settings(layout, unit)
         # What cannot be drawn is refused here, before a row is read.
         settings.part(first_round(settings), layout.of_first)
         zero = Weights.of(np.zeros((kernel.features, layout.columns)))
@@ -214,6 +282,82 @@ def first_round(settings: Settings[Rounds]) -> Round:
     return drawable(
         layout.first(), settings.privacy, settings.unit, settings.group_rows, layout.of_first
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Preconditioner:
+    """Directions in which features vary much, and how much shorter a step is along each.
+
+    Attributes:
+        directions: orthonormal, shape (r, k).
+        missing: what is left out of a step along each, from 0 to 1, shape (k,).
+    """
+
+    directions: Floats
+    missing: Floats
+
+    @classmethod
+    def of(cls, moments: Floats, noise: float, most: float) -> "Preconditioner":
+        """Return the directions whose second moment is above the noise's edge, and above `most`.
+
+        Args:
+            moments: noisy Σ φ ⊗ φ, shape (r, r).
+            noise: standard deviation of a diagonal entry; what is above it has √½ of that.
+            most: the second moment at which steps begin to be shorter.
+        """
+        values, vectors = np.linalg.eigh(moments)
+        edge = noise * math.sqrt(2 * len(moments))
+        large = values > max(edge, most)
+        return cls(vectors[:, large], 1 - most / values[large])
+
+    def __call__(self, gradient: Floats) -> Floats:
+        """Return a gradient (r, C) that is shorter along these directions."""
+        along = self.directions.T @ gradient
+        return gradient - self.directions @ (self.missing[:, None] * along)
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Where W is, and where it is heading: from what rounds release, so it costs nothing. Public.
+
+    The length of steps follows from the noise that may reach a logit, which is fixed in advance:
+    steps of κ/(s·√T), where s is the noise of one round, leave noise of κ after T rounds, whatever
+    the rows are. Where rows are many and alike, such steps would be too long: the preconditioner
+    shortens them along directions in which features have a second moment of more than λ. Second
+    moments that their own noise may have made are taken for small.
+
+    Attributes:
+        weights: W, shape (r, C).
+        momentum: a mean of the gradients so far, shape (r, C).
+        step: how long one step is, for a gradient of one.
+    """
+
+    weights: Floats
+    momentum: Floats
+    step: float
+
+    @classmethod
+    def start(cls, shape: tuple[int, int], *, rounds: int, noise: float) -> "Descent":
+        """Return W = 0, before the first of some rounds.
+
+        Args:
+            shape: (r, C).
+            rounds: T.
+            noise: s, the standard deviation of an entry of each round's sums.
+        """
+        zero = np.zeros(shape)
+        few = max(_MANY_FEATURES / shape[0], 1.0) ** 0.125
+        return cls(zero, zero, _NOISE_OF_LOGITS * few / (noise * math.sqrt(rounds)))
+
+    @property
+    def longest(self) -> float:
+        """λ: steps are shorter along directions with more than this second moment."""
+        return _LONGEST / self.step
+
+    def next(self, gradient: Floats) -> "Descent":
+        """Return where W goes, given a round's noisy sums, preconditioned: shape (r, C)."""
+        momentum = _MOMENTUM * self.momentum + (1 - _MOMENTUM) * gradient
+        return Descent(self.weights - self.step * momentum, momentum, self.step)
 
 
 def _descend(rows: RowSource, door: Door[Rounds]) -> Descent:

@@ -9,11 +9,10 @@ from discreet import _validate
 from discreet._typing import Array
 from discreet.features.base import SymmetricMap
 from discreet.readers.softmax.layout import MOST_CLASSES, Rounds
-from discreet.readers.softmax.mechanism import SOFTMAX
-from discreet.readers.softmax.options import PlanOptions, SoftmaxOptions
+from discreet.readers.softmax.mechanism import SOFTMAX, PlanOptions, SoftmaxOptions
 from discreet.readers.softmax.rows import bytes_of
 from discreet.sums.forecast import Forecast, planned_shape, planned_unit
-from discreet.sums.options import shows_options
+from discreet.sums.mechanism import shows_options
 from discreet.sums.settings import Settings
 
 # Rows of each class for each unit of noise, and what was measured with as many on real data.

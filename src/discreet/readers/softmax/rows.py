@@ -12,9 +12,9 @@ from discreet._arrays import PLAIN, element_types, has_mask, is_number, plain_nu
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.features.base import RowMap
+from discreet.sums.accumulate import share_out, thread_count
 from discreet.sums.layout import RowLayout
 from discreet.sums.source import Chunk, Form, Index, RowSource, Table, names_of
-from discreet.sums.threads import share_out, thread_count
 
 # numpy makes one type of all labels in a list, and one that is no whole number makes all of them
 # floats. That must not turn the label of another row into a class that it is not.

@@ -119,7 +119,7 @@ def test_a_file_cannot_claim_more_than_its_noise(memories_of_a_model, change):
 def test_the_command_line_shows_the_card_and_says_what_else_it_is(memories_of_a_model, tmp_path):
     from typer.testing import CliRunner
 
-    from discreet.cli.inputs import opened
+    from discreet.cli.releases import opened
 
     path = tmp_path / "bundle.safetensors"
     memories_of_a_model.save(path)

@@ -15,8 +15,7 @@ from discreet.features.fourier import UnitFourier
 from discreet.features.linear import Linear
 from discreet.privacy import NOT_PRIVATE
 from discreet.readers.least_squares.answers import LeastSquares
-from discreet.readers.least_squares.mechanism import LEAST_SQUARES
-from discreet.readers.least_squares.options import LeastSquaresOptions
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES, LeastSquaresOptions
 from discreet.sums.door import release
 from discreet.sums.partial import Partial
 from discreet.sums.sealing import new_key

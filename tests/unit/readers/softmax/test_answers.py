@@ -14,7 +14,7 @@ from discreet.accounting import gaussian_sigma
 from discreet.features.linear import Linear, UnitLinear
 from discreet.privacy import NOT_PRIVATE
 from discreet.readers.softmax.answers import SoftmaxRegression
-from discreet.readers.softmax.options import SoftmaxOptions
+from discreet.readers.softmax.mechanism import SoftmaxOptions
 from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 2.0, "delta": 1e-6}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.readers.softmax.descent import Descent, Preconditioner
+from discreet.readers.softmax.mechanism import Descent, Preconditioner
 
 
 @pytest.mark.parametrize("rounds", [1, 4, 16, 100])

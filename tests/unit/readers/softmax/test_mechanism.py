@@ -18,8 +18,7 @@ from discreet.noise import RoundedGaussian
 from discreet.privacy import Neighbours
 from discreet.readers.softmax import mechanism
 from discreet.readers.softmax.layout import Weights
-from discreet.readers.softmax.mechanism import noise_of_round
-from discreet.readers.softmax.options import SoftmaxOptions
+from discreet.readers.softmax.mechanism import SoftmaxOptions, noise_of_round
 from discreet.sums.settings import Unit
 from discreet.testing import Seeded, Silent
 

@@ -1,26 +1,44 @@
-"""What `fit`, `predict` and `plan-fit` do: from a table with labels to a classifier, and back."""
+"""What `fit`, `regress` and `predict` do: from rows to a classifier or a regression, and back.
+
+And what `plan-fit` and `plan-regress` print before anything is spent.
+"""
 
 import csv
+import functools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from discreet._typing import Floats
-from discreet.cli.building import write_release
 from discreet.cli.files import check_arrays, check_output, write_arrays
-from discreet.cli.inputs import opened, public_rows, table
-from discreet.cli.regressing import predict_numbers
-from discreet.cli.shell import already_written, print_json, print_page
+from discreet.cli.releases import (
+    opened,
+    public_rows,
+    release_files,
+    show_forecast,
+    table,
+    write_release,
+)
+from discreet.cli.shell import aligned, already_written, print_json, print_page
 from discreet.errors import InvalidInput
+from discreet.readers.attention.reader import WITHIN
 from discreet.readers.least_squares.answers import LeastSquares
+from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.mechanism import SOFTMAX
-from discreet.readers.softmax.planning import plan
 from discreet.tables import read_array
 
 # No array holds a larger whole number.
 _LARGEST = 2**63 - 1
+
+# So many numbers are shown; the file has all.
+_SHOWN = 20
+
+_HEADINGS = ("query", "number", "value", "±")
+
+regress_file = functools.partial(release_files, LEAST_SQUARES)
+show_regress_plan = functools.partial(show_forecast, LEAST_SQUARES)
 
 
 def fit_file(
@@ -67,7 +85,7 @@ def predict_file(
     common: dict[str, Any] = {"force": force, "as_json": as_json}
     if isinstance(fit, LeastSquares):
         _refuse(model, "a classifier", {"--probabilities": probabilities, "--balanced": balanced})
-        predict_numbers(fit, asked, output, stderr=stderr, **common)
+        _predict_numbers(fit, asked, output, stderr=stderr, **common)
     elif isinstance(fit, SoftmaxRegression):
         _refuse(model, "a regression", {"--stderr": stderr})
         ways = {"probabilities": probabilities, "balanced": balanced}
@@ -98,6 +116,47 @@ def _predict_labels(
             print_page(f"{output}: labels of shape {shape}, each one of {len(fit.classes)} classes")
 
 
+def _predict_numbers(
+    fit: LeastSquares, queries: Floats, output: Path, *, stderr: bool, force: bool, as_json: bool
+) -> None:
+    """Write predictions; with `stderr`, a .npz with standard errors, too, which are shown."""
+    if not stderr:
+        made = {"predictions": fit.predict(queries)}
+    else:
+        made = dict(zip(("predictions", "stderr"), fit.predict(queries, stderr=True), strict=True))
+    write_arrays(output, made, force=force)
+    shape = made["predictions"].shape
+    errors = made.get("stderr", np.empty(0))
+    typical = {"median_stderr": float(np.median(errors))} if errors.size else {}
+    with already_written(output):
+        if as_json:
+            print_json({"output": str(output), "shape": shape, **typical})
+        elif not typical:
+            print_page(f"{output}: predictions of shape {shape}")
+        else:
+            _print_numbers(made, output)
+
+
+def _print_numbers(made: dict[str, Floats], output: Path) -> None:
+    """Print how far off the noise makes predictions, and the first of them."""
+    predictions, errors = made["predictions"], made["stderr"]
+    typical = WITHIN * float(np.median(errors))
+    print_page(
+        f"{output}: predictions of shape {predictions.shape}, ±{typical:.2g} in the median (95% of "
+        "the time; noise alone)"
+    )
+    width = predictions.shape[-1]
+    shown = zip(predictions.ravel()[:_SHOWN], errors.ravel()[:_SHOWN], strict=True)
+    cells = [
+        (str(place // width), str(place % width), f"{value:.3g}", f"{WITHIN * error:.2g}")
+        for place, (value, error) in enumerate(shown)
+    ]
+    for line in aligned([_HEADINGS, *cells], gap=2, right=True):
+        print_page(line)
+    if predictions.size > _SHOWN:
+        print_page(f"and {predictions.size - _SHOWN:,} more, in the file")
+
+
 def _refuse(model: Path, kind: str, flags: dict[str, bool]) -> None:
     """Raise `InvalidInput` if a flag was given that a file of another kind answers to."""
     for flag, given in flags.items():
@@ -105,13 +164,9 @@ def _refuse(model: Path, kind: str, flags: dict[str, bool]) -> None:
             raise InvalidInput(f"Expected {flag} with {kind}, which {model} is not.")
 
 
-def show_fit_plan(*, classes: str, public: Path | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
+def show_fit_plan(*, classes: str, **options: Any) -> None:  # noqa: ANN401 (of `show_forecast`)
     """Print the plan of a classifier."""
-    made = plan(classes=parse_count_or_classes(classes), public_rows=public_rows(public), **options)
-    if as_json:
-        print_json(made.to_dict())
-    else:
-        print_page(str(made))
+    show_forecast(SOFTMAX, classes=parse_count_or_classes(classes), **options)
 
 
 def parse_classes(text: str, *, numbers: bool) -> list[str] | list[float]:

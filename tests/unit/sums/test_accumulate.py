@@ -8,7 +8,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import discreet
 from discreet.sums import accumulate as adder
-from discreet.sums import threads as workers
 from discreet.testing import Silent
 
 
@@ -19,7 +18,7 @@ def blas_threads():
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_each_item_is_done_once(threads):
     taken = []
-    workers.share_out(range(100), lambda item, _: [item * 2], taken.append, threads=threads)
+    adder.share_out(range(100), lambda item, _: [item * 2], taken.append, threads=threads)
     assert sorted(taken) == [2 * item for item in range(100)]
 
 
@@ -33,7 +32,7 @@ def test_threads_have_numbers_and_take_turns():
         seen.add(thread)
         return ()
 
-    workers.share_out(range(30), work, lambda _: None, threads=3)
+    adder.share_out(range(30), work, lambda _: None, threads=3)
     assert seen == {0, 1, 2}
 
 
@@ -48,14 +47,14 @@ def test_the_first_error_ends_all(threads):
         yield item
 
     with pytest.raises(KeyError):
-        workers.share_out(range(100_000), work, done.append, threads=threads)
+        adder.share_out(range(100_000), work, done.append, threads=threads)
     assert len(done) < 50_000  # the others may go on while the first is about to fail
 
 
 def test_blas_has_one_thread_while_work_lasts():
     found = []
     with threadpool_limits(2, user_api="blas"):
-        workers.share_out(range(4), lambda *_: [blas_threads()], found.append, threads=2)
+        adder.share_out(range(4), lambda *_: [blas_threads()], found.append, threads=2)
         assert found == [{1}] * 4
         assert blas_threads() == {2}
 
@@ -70,7 +69,7 @@ def test_results_are_taken_one_at_a_time():
         time.sleep(0.001)
         inside.remove(item)
 
-    workers.share_out(range(60), lambda item, _: [item], take, threads=4)
+    adder.share_out(range(60), lambda item, _: [item], take, threads=4)
     assert max(most) == 1
 
 
@@ -100,8 +99,8 @@ def test_builds_that_overlap_leave_blas_as_it_was():
         second_began.set()
         return [first_ended.wait(120)]
 
-    second = threading.Thread(target=lambda: workers.share_out([0], last, id, threads=1))
-    first = threading.Thread(target=lambda: workers.share_out([0], begin, id, threads=1))
+    second = threading.Thread(target=lambda: adder.share_out([0], last, id, threads=1))
+    first = threading.Thread(target=lambda: adder.share_out([0], begin, id, threads=1))
     with threadpool_limits(2, user_api="blas"):
         first.start()
         first.join()
@@ -113,7 +112,7 @@ def test_builds_that_overlap_leave_blas_as_it_was():
 def test_large_states_have_few_threads(monkeypatch):
     """Each thread holds a product as large as the state."""
     used = []
-    share_out = workers.share_out
+    share_out = adder.share_out
 
     def noted(*given, threads):
         used.append(threads)
