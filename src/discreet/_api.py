@@ -24,9 +24,7 @@ from discreet.readers.attention.options import BuildOptions, CommonOptions, Opti
 from discreet.readers.attention.planning import Plan
 from discreet.readers.attention.planning import plan as plan_attention
 from discreet.readers.distances.answers import Distances
-from discreet.readers.distances.mechanism import DISTANCES
-from discreet.readers.distances.options import DistanceOptions
-from discreet.readers.distances.planning import DistancePlan
+from discreet.readers.distances.mechanism import DISTANCES, DistanceOptions, DistancePlan
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.layout import Moments
 from discreet.readers.least_squares.mechanism import (

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.tables import Rows, chunks
+from discreet.tables import Rows
+from discreet.tables import rows as reading
 
 IDS = st.one_of(
     st.lists(st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1), max_size=40),
@@ -35,8 +36,8 @@ def test_chunks_are_the_rows_and_records_are_whole(ids, cuts, numbers, size, onc
         return Rows(iter(batches) if once else batches, keys="keys", values="values", groups="who")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "_NUMBERS", numbers)
-        patch.setattr(chunks, "_BYTES_AT_ONCE", size)
+        patch.setattr(reading, "_NUMBERS", numbers)
+        patch.setattr(reading, "_BYTES_AT_ONCE", size)
         in_order, gathered = list(rows().chunks()), list(rows())
     assert all(len(keys) <= max(1, numbers // 2) for keys, _, _ in in_order)
     assert np.concatenate([keys[:, 0] for keys, _, _ in in_order]).tolist() == places.tolist()

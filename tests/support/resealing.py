@@ -4,7 +4,7 @@ import json
 
 from safetensors import numpy as safetensors
 
-from discreet import _packing
+from discreet import _files
 
 
 def contents(data):
@@ -20,6 +20,6 @@ def resealed(data, change):
     metadata = json.loads(data[8 : 8 + length])["__metadata__"]
     settings, tensors = contents(data)
     change(settings, tensors)
-    return _packing.pack(
+    return _files.pack(
         tensors, name=metadata["format"], settings=settings, card=json.loads(metadata["card"])
     )

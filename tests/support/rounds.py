@@ -6,8 +6,7 @@ import numpy as np
 
 from discreet.privacy import Neighbours, Privacy
 from discreet.readers.softmax import mechanism
-from discreet.readers.softmax.calibration import Calibration, Confidence
-from discreet.readers.softmax.layout import Rounds, Weights
+from discreet.readers.softmax.layout import Calibration, Confidence, Rounds, Weights
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.settings import Settings, Shape, Unit

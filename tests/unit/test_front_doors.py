@@ -7,7 +7,7 @@ import pytest
 
 import discreet
 from discreet.readers.attention.options import Options
-from discreet.readers.distances.options import DistanceOptions
+from discreet.readers.distances.mechanism import DistanceOptions
 from discreet.readers.least_squares.mechanism import LeastSquaresOptions
 from discreet.readers.softmax.mechanism import SoftmaxOptions
 from discreet.sums.mechanism import meanings_of

@@ -12,7 +12,7 @@ from discreet.nn.attention import (
 )
 from discreet.nn.bounded import BoundedAttention, Rehearsal
 from discreet.nn.bounds import Bounds, bounds_of, calibrate
-from discreet.nn.records import Encoded, encode_alone
+from discreet.nn.building import Encoded, encode_alone
 
 __all__ = [
     "BoundedAttention",

@@ -14,11 +14,10 @@ from discreet.errors import InvalidInput
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.nn.bounds import Bounds, PerHead, bounds_of
-from discreet.nn.building import Layer, PrivateOptions, build_layers
+from discreet.nn.building import Context, Layer, PrivateOptions, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.model import check_weights, public_arrays, warn_of_noise
 from discreet.nn.reading import PrivateHeads, batch_of, linear_weight, unbatched
-from discreet.nn.records import Context
 from discreet.noise import Entropy
 from discreet.privacy import Card, Guarantee
 from discreet.readers.attention import bundle

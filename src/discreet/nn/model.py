@@ -18,10 +18,9 @@ from discreet._typing import Floats
 from discreet._validate import warn
 from discreet.errors import CorruptRelease, InvalidInput, MostlyNoiseWarning
 from discreet.nn.bounds import WEIGHTS, Bounds, weight_bounds
-from discreet.nn.building import Layer, build_layers
+from discreet.nn.building import Context, Layer, build_layers
 from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
-from discreet.nn.records import Context
 from discreet.readers.attention.bundle import PLACES, SHAPE, Memories, mostly_noise
 from discreet.readers.attention.memory import Memory
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import _packing, _validate
+from discreet import _files, _validate
 from discreet._files import whole_file
 from discreet._version import __version__
 from discreet.accounting import Mechanism, Receipt
@@ -83,7 +83,7 @@ def load(path: str | os.PathLike[str]) -> Structure:
     Args:
         path: of the file.
     """
-    return _packing.read(path, from_bytes)
+    return _files.read(path, from_bytes)
 
 
 def to_bytes(structure: Structure) -> bytes:
@@ -100,12 +100,12 @@ def to_bytes(structure: Structure) -> bytes:
         "receipt": structure.receipt.to_dict(),
         "version": __version__,
     }
-    return _packing.pack(tensors, name=FORMAT, settings=everything, card=structure.card.to_dict())
+    return _files.pack(tensors, name=FORMAT, settings=everything, card=structure.card.to_dict())
 
 
 def from_bytes(data: bytes) -> Structure:
     """Return the structure in a file's bytes, or raise `CorruptRelease`."""
-    return _packing.unpack(data, {FORMAT: restored})
+    return _files.unpack(data, {FORMAT: restored})
 
 
 def restored(settings: Any, tensors: Tensors) -> Structure:  # noqa: ANN401 (whatever JSON holds)

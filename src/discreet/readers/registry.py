@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet._packing import Restorer, read, unpack
+from discreet._files import Restorer, read, unpack
 from discreet.privacy import Guarantee
 from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories

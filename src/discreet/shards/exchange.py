@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet._arrays import float64
-from discreet._ids import digests_of
+from discreet._arrays import digests_of, float64
 from discreet.errors import InvalidInput
-from discreet.sums.sealing import Envelope
+from discreet.sums.partial import Envelope
 from discreet.sums.source import Chunk, Table, names_of
 
 # Keys, values, and a hash of the record of each row.

@@ -16,8 +16,7 @@ from discreet.readers.registry import mechanism_named
 from discreet.shards import exchange
 from discreet.sums.door import Latch, release
 from discreet.sums.mechanism import Mechanism, ReleaseOptions, shows_options
-from discreet.sums.partial import Partial, checked_name, fingerprint
-from discreet.sums.sealing import new_key
+from discreet.sums.partial import Partial, checked_name, fingerprint, new_key
 from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import Chunk, RowSource, tables_of
 

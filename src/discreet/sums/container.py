@@ -1,6 +1,6 @@
 """The file of a release: noisy sums, settings and card.
 
-`_packing` knows what files look like. This module says what a release puts into one, and checks
+`_files` knows what files look like. This module says what a release puts into one, and checks
 what it finds when one is opened.
 """
 
@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting
-from discreet._files import whole_file
-from discreet._packing import Restorer, pack, read, unpack
+from discreet._files import Restorer, pack, read, unpack, whole_file
 from discreet.accounting import Receipt
 from discreet.accounting.compose import covers
 from discreet.accounting.receipt import but_for

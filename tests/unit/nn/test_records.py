@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="needs the extra `torch`")
 
 import discreet
 from discreet.nn import encode_alone
-from discreet.nn.records import Context
+from discreet.nn.building import Context
 
 ROWS = rows(4, 3).numpy()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from resealing import contents, resealed
 
-from discreet import CorruptRelease, _packing, paper
+from discreet import CorruptRelease, _files, paper
 from discreet.paper import file
 from discreet.paper.file import FAMILIES
 from discreet.paper.structure import WHOLE
@@ -205,7 +205,7 @@ def test_no_file_breaks_the_reader(name):
     for path in leaves(settings):
         for value in chance.sample(odd, 6):
             changed = replaced(settings, path, value)
-            data = _packing.pack(tensors, name=file.FORMAT, settings=changed, card=None)
+            data = _files.pack(tensors, name=file.FORMAT, settings=changed, card=None)
             try:
                 opened = file.from_bytes(data)
             except CorruptRelease:

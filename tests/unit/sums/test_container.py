@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 import discreet
 from discreet import CorruptRelease, NotPrivateWarning
-from discreet import _packing as packing
+from discreet import _files as packing
 from discreet.kernels import Fourier, Minimax, Taylor
 from discreet.readers import registry as loading
 from discreet.sums import container

@@ -10,8 +10,7 @@ from discreet import CorruptRelease, InvalidInput
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.options import Options
 from discreet.sums.door import release
-from discreet.sums.partial import Partial
-from discreet.sums.sealing import Envelope, new_key
+from discreet.sums.partial import Envelope, Partial, new_key
 from discreet.sums.settings import Shape, Unit
 from discreet.sums.source import Table
 from discreet.testing import Silent

@@ -19,7 +19,8 @@ from watching import parquet_opens
 
 import discreet
 from discreet.errors import InvalidInput
-from discreet.tables import Rows, chunks
+from discreet.tables import Rows
+from discreet.tables import rows as reading
 from discreet.testing import Silent
 
 KEYS, VALUES = unit_rows(60, 4).astype(np.float32), unit_rows(60, 2, seed=1)
@@ -132,19 +133,19 @@ def test_a_stream_is_read_once(kind, groups):
 
 
 def test_chunks_are_cut_and_joined_to_one_size(monkeypatch):
-    monkeypatch.setattr(chunks, "_NUMBERS", 6 * 25)
+    monkeypatch.setattr(reading, "_NUMBERS", 6 * 25)
     for given in (TABLE, [TABLE.slice(start, 2) for start in range(0, 60, 2)], "data"):
         sizes = [len(keys) for keys, _ in Rows(given, keys="keys", values="values")]
         assert max(sizes) <= 25
         assert len(sizes) <= 5
-    monkeypatch.setattr(chunks, "_NUMBERS", 1)
+    monkeypatch.setattr(reading, "_NUMBERS", 1)
     assert {len(keys) for keys, _ in Rows("data", keys="keys", values="values")} == {1}
 
 
 @pytest.mark.parametrize("groups", ["number", "label"])
 def test_every_record_lies_in_one_chunk(monkeypatch, groups):
-    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 60 * 48 // 4)
-    monkeypatch.setattr(chunks, "_NUMBERS", 50)
+    monkeypatch.setattr(reading, "_BYTES_AT_ONCE", 60 * 48 // 4)
+    monkeypatch.setattr(reading, "_NUMBERS", 50)
     made = list(Rows("data", keys="keys", values="values", groups=groups))
     assert len(made) > 1
     met = [set(each.tolist()) for _, _, each in made]
@@ -155,13 +156,13 @@ def test_every_record_lies_in_one_chunk(monkeypatch, groups):
 
 
 def test_a_stream_with_groups_that_is_too_long_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(chunks, "_BYTES_HELD", 500)
+    monkeypatch.setattr(reading, "_BYTES_HELD", 500)
     with pytest.raises(InvalidInput, match="Parquet files first"):
         list(Rows(TABLE.to_reader(), keys="keys", values="values", groups="number"))
 
 
 def test_rows_that_change_between_passes_are_refused(monkeypatch):
-    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 60 * 48 // 4)
+    monkeypatch.setattr(reading, "_BYTES_AT_ONCE", 60 * 48 // 4)
     tables = [TABLE]
     made = iter(Rows(tables, keys="keys", values="values", groups="number"))
     next(made)
@@ -171,7 +172,7 @@ def test_rows_that_change_between_passes_are_refused(monkeypatch):
 
 
 def test_ids_with_and_without_a_sign_are_the_same_ids(monkeypatch):
-    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 100)
+    monkeypatch.setattr(reading, "_BYTES_AT_ONCE", 100)
     ids = pa.array(PEOPLE.astype(np.uint64))
     unsigned = TABLE.set_column(TABLE.schema.get_field_index("number"), "number", ids)
     tables = [TABLE, unsigned.slice(0, 30), TABLE.slice(30)]
@@ -180,9 +181,9 @@ def test_ids_with_and_without_a_sign_are_the_same_ids(monkeypatch):
     for _, _, of_row in made:
         for each in set(of_row.tolist()):
             assert of_row.tolist().count(each) == 2 * np.sum(each == PEOPLE)
-    with_sign = chunks._mixed(np.array([5, -7]))
-    np.testing.assert_array_equal(chunks._mixed(np.array([5], np.uint16)), with_sign[:1])
-    np.testing.assert_array_equal(chunks._mixed(np.array([5, -7], object)), with_sign)
+    with_sign = reading._mixed(np.array([5, -7]))
+    np.testing.assert_array_equal(reading._mixed(np.array([5], np.uint16)), with_sign[:1])
+    np.testing.assert_array_equal(reading._mixed(np.array([5, -7], object)), with_sign)
 
 
 def test_parts_are_files_that_can_be_sent(monkeypatch):
@@ -204,8 +205,8 @@ def test_parts_are_files_that_can_be_sent(monkeypatch):
 @pytest.mark.parametrize("groups", [None, "number", "label"])
 @pytest.mark.parametrize("kind", ["directory", "duckdb", "reader", "npz"])
 def test_a_build_from_rows_is_the_build_from_arrays_to_the_bit(monkeypatch, groups, kind):
-    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 60 * 48 // 3)
-    monkeypatch.setattr(chunks, "_NUMBERS", 100)
+    monkeypatch.setattr(reading, "_BYTES_AT_ONCE", 60 * 48 // 3)
+    monkeypatch.setattr(reading, "_NUMBERS", 100)
     of_row = None if groups is None else (PEOPLE if groups == "number" else NAMES)
     for front_door, options in (
         (discreet.build, OPTIONS),
@@ -483,7 +484,7 @@ def test_a_file_is_opened_once_to_look_and_once_for_each_pass(monkeypatch, group
     assert opens == [file]
     discreet.build(rows, progress=True, entropy=Silent(), **OPTIONS)
     assert opens == [file] * 2
-    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 20 * 48 // 2)
+    monkeypatch.setattr(reading, "_BYTES_AT_ONCE", 20 * 48 // 2)
     passes = len(list(rows))
     assert passes == (2 if groups else 1)
     assert opens == [file] * (2 + passes)
@@ -531,7 +532,7 @@ def test_a_file_that_was_written_anew_is_looked_at_anew():
 
 
 def test_a_file_that_changes_between_passes_is_noticed(monkeypatch):
-    monkeypatch.setattr(chunks, "_BYTES_AT_ONCE", 60 * 48 // 4)
+    monkeypatch.setattr(reading, "_BYTES_AT_ONCE", 60 * 48 // 4)
     parquet.write_table(TABLE, "x.parquet")
     made = iter(Rows("x.parquet", keys="keys", values="values", groups="number"))
     next(made)
@@ -594,7 +595,7 @@ def test_an_iterable_that_goes_on_where_it_stopped_is_read_once():
 
 
 def test_ids_that_change_between_passes_are_noticed(monkeypatch):
-    monkeypatch.setattr("discreet.tables.chunks._BYTES_AT_ONCE", 64)
+    monkeypatch.setattr("discreet.tables.rows._BYTES_AT_ONCE", 64)
 
     class Changing:
         passes = 0

@@ -18,9 +18,8 @@ from discreet.integrations.diffusers.attention import Kind, PrivateProcessor, pl
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.nn.bounds import Bounds, watched_bounds
-from discreet.nn.building import PrivateOptions
+from discreet.nn.building import Context, Encoded, PrivateOptions, each_alone
 from discreet.nn.model import answering, build_places, names_of, warn_of_noise, watched_stderr
-from discreet.nn.records import Context, Encoded, each_alone
 from discreet.noise import Entropy
 from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories

@@ -10,19 +10,20 @@ from transformers import PreTrainedModel
 from discreet import _validate
 from discreet._typing import Array
 from discreet.errors import InvalidInput
-from discreet.integrations.transformers.places import Place, hidden_states, places_of
-from discreet.integrations.transformers.serving import (
+from discreet.integrations.transformers.places import (
+    Place,
     check_fresh,
+    hidden_states,
     install,
+    places_of,
     private_context,
     private_layers,
 )
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.nn.bounds import Bounds, watched_bounds
-from discreet.nn.building import PrivateOptions
+from discreet.nn.building import Context, Encoded, PrivateOptions, each_alone
 from discreet.nn.model import build_places, warn_of_noise, watched_stderr
-from discreet.nn.records import Context, Encoded, each_alone
 from discreet.noise import Entropy
 from discreet.readers.attention import bundle
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import _validate
-from discreet._files import whole_file
-from discreet._packing import pack, read, unpack
+from discreet._files import pack, read, unpack, whole_file
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.features.fourier import public_normals

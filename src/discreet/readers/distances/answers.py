@@ -13,7 +13,7 @@ from discreet._typing import Array
 from discreet.features.cosines import left_out
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Card
-from discreet.readers.distances.options import DistanceLayout
+from discreet.readers.distances.layout import DistanceLayout
 from discreet.sums.asking import Placed, ask
 from discreet.sums.card import protection, protection_facts
 from discreet.sums.release import Release, Released

@@ -9,8 +9,7 @@ from discreet._arrays import namespace
 from discreet._typing import Array, Floats
 from discreet.features.base import SymmetricMap
 from discreet.privacy import Card
-from discreet.readers.softmax.calibration import totals_stderr
-from discreet.readers.softmax.layout import STATE_BITS, Rounds
+from discreet.readers.softmax.layout import STATE_BITS, Rounds, totals_stderr
 from discreet.sums.asking import Placed, ask
 from discreet.sums.card import protection, protection_facts
 from discreet.sums.release import Release, Released

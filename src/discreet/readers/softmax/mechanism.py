@@ -27,8 +27,17 @@ from discreet.readers.least_squares.layout import (
     waves_for,
 )
 from discreet.readers.softmax.answers import SoftmaxRegression
-from discreet.readers.softmax.calibration import Calibration, Confidence, factor, split
-from discreet.readers.softmax.layout import MOST_CLASSES, STATE_BITS, Round, Rounds, Weights
+from discreet.readers.softmax.layout import (
+    MOST_CLASSES,
+    STATE_BITS,
+    Calibration,
+    Confidence,
+    Round,
+    Rounds,
+    Weights,
+    factor,
+    split,
+)
 from discreet.readers.softmax.rows import Labels, check_classes, labelled, with_cached_features
 from discreet.sums.door import Door
 from discreet.sums.forecast import Forecast

@@ -8,7 +8,7 @@ import pytest
 from data import unit_rows
 
 import discreet
-from discreet import _packing as container
+from discreet import _files as container
 from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 from discreet.testing import Silent

@@ -17,8 +17,7 @@ from discreet.privacy import NOT_PRIVATE
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES, LeastSquaresOptions
 from discreet.sums.door import release
-from discreet.sums.partial import Partial
-from discreet.sums.sealing import new_key
+from discreet.sums.partial import Partial, new_key
 from discreet.sums.settings import Shape, Unit
 from discreet.sums.source import Table
 from discreet.testing import Seeded, Silent

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput
-from discreet._ids import MARK_BYTES, digests_of, kind_of, marks_of
+from discreet._arrays import MARK_BYTES, digests_of, kind_of, marks_of
 
 
 def test_ids_have_the_same_hash_whatever_they_are_stored_in():
