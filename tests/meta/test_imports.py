@@ -89,7 +89,7 @@ def test_reading_files_loads_pyarrow_for_a_parquet_file_only():
     attempts, loaded = run("import discreet.tables")
     assert attempts == []
     assert loaded.isdisjoint({"discreet.readers", "discreet.sums"})
-    attempts, _ = run("import discreet.tables.parquet")
+    attempts, _ = run("import discreet.tables.arrow")
     assert "pyarrow" in attempts
 
 

@@ -6,9 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.features.base import FEATURE_RADIUS, RowMap
-from discreet.privacy import Card
-from discreet.sums.card import protection, protection_facts
-from discreet.sums.forecast import Forecast, planned_shape
+from discreet.sums.forecast import Forecast, card_of, planned_shape
 from discreet.sums.layout import ValueLayout, default_tau
 from discreet.sums.mechanism import Mechanism, SharedOptions
 from discreet.sums.release import Release
@@ -70,8 +68,7 @@ class BinMeans(Release[BinLayout]):
 
     @staticmethod
     def describe(released):
-        lines = [*protection(released), ("bins", released.layout.kernel.describe())]
-        return Card(tuple(protection_facts(released).items()), tuple(lines))
+        return card_of(released, {}, [("bins", released.layout.kernel.describe())])
 
     def means(self, queries):
         """Return the mean of the values in the bin of each query, shape (m, d_v)."""

@@ -345,7 +345,7 @@ def predict(
     """
 
 
-@app.command(runs="distances.distances_file")
+@app.command(runs="predicting.distances_file")
 def distances(
     source: Annotated[
         Path,
@@ -392,7 +392,7 @@ def distances(
     """
 
 
-@app.command(runs="distances.query_file")
+@app.command(runs="predicting.query_file")
 def query(
     sums: Annotated[Path, typer.Argument(help="A file that discreet distances wrote.")],
     queries: options.Queries,

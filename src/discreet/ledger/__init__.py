@@ -5,6 +5,6 @@
 """
 
 from discreet.ledger.ledger import Account, Ledger, Reservation
-from discreet.ledger.statement import Spend, State, Statement
+from discreet.ledger.limits import Spend, State, Statement
 
 __all__ = ["Account", "Ledger", "Reservation", "Spend", "State", "Statement"]

@@ -13,8 +13,7 @@ from discreet.accounting.events import check_mechanisms
 from discreet.accounting.receipt import Carrier
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput
 from discreet.ledger import store
-from discreet.ledger.filter import broken_by, refuse
-from discreet.ledger.statement import State, Statement
+from discreet.ledger.limits import State, Statement, broken_by, refuse
 from discreet.privacy import Neighbours, Privacy
 
 UNITS = ("row", "record")

@@ -21,8 +21,7 @@ from discreet import _validate
 from discreet._files import is_mounted_alone
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput, LedgerError
-from discreet.ledger.filter import Bound, Charge, Filter, Mechanisms
-from discreet.ledger.statement import Spend, State
+from discreet.ledger.limits import Bound, Charge, Filter, Mechanisms, Spend, State
 from discreet.privacy import Neighbours, Privacy
 
 # "disc", so that `file` and we know the file again; and which tables it has.

@@ -40,6 +40,20 @@ from discreet.sums.source import Records, progress_bar, tables_of
 
 _Record = TypeVar("_Record")
 
+# "auto" takes the best polynomial that fits: features cost time, and no noise. The last are taken
+# only where random features would do worse.
+_ERRORS, _USUAL_ERROR = (1e-3, 1e-2, 5e-2, 0.1, 0.2, 0.4), 5e-2
+
+# Unless others are asked for: the most features whose states are no larger than this together, but
+# for 2^11 of them, which are always allowed, and no more than 2^14.
+_STATE_BYTES, _FEWEST, _MOST = 2**26, 11, 14
+
+# Options of `build` that choose a kernel: here each head gets its own.
+_KERNEL_OPTIONS = ("kernel", "eps_s", "features")
+
+# So many bytes of keys and values are made at a time.
+_AT_ONCE = 2**26
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoded:
@@ -289,21 +303,6 @@ def _codes(groups: Array, shape: tuple[int, ...]) -> Integers:
     if hasattr(groups, "shape") and len(groups.shape) > 1 and tuple(groups.shape) == shape:
         groups = groups.reshape(-1)
     return Records.of(groups, int(np.prod(shape))).of_row.reshape(shape)
-
-
-# "auto" takes the best polynomial that fits: features cost time, and no noise. The last are taken
-# only where random features would do worse.
-_ERRORS, _USUAL_ERROR = (1e-3, 1e-2, 5e-2, 0.1, 0.2, 0.4), 5e-2
-
-# Unless others are asked for: the most features whose states are no larger than this together, but
-# for 2^11 of them, which are always allowed, and no more than 2^14.
-_STATE_BYTES, _FEWEST, _MOST = 2**26, 11, 14
-
-# Options of `build` that choose a kernel: here each head gets its own.
-_KERNEL_OPTIONS = ("kernel", "eps_s", "features")
-
-# So many bytes of keys and values are made at a time.
-_AT_ONCE = 2**26
 
 
 class PrivateOptions(TypedDict, total=False):

@@ -1,12 +1,18 @@
-"""What a release will be like, before anything is spent: what the plans of all readers share."""
+"""What people read of a release: the plan, before anything is spent, and the card, afterwards.
+
+This is what plans of all readers share, and what every card says of who is protected, and how much.
+"""
 
 import abc
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from discreet import _validate
 from discreet.features.base import RowMap
-from discreet.privacy import rounded_up, titled
+from discreet.privacy import NOT_PRIVATE, Card, Neighbours, rounded_up, taken, titled
+from discreet.sums.layout import RowLayout
+from discreet.sums.release import Released
 from discreet.sums.settings import Shape, Unit
 
 
@@ -103,3 +109,93 @@ def planned_unit(*, by_record: bool) -> Unit:
         by_record: whether records of many rows are protected.
     """
     return Unit.RECORD if by_record else Unit.ROW
+
+
+def card_of(
+    released: Released[RowLayout], facts: Mapping[str, object], lines: Iterable[tuple[str, str]]
+) -> Card:
+    """Return a card: who is protected, then what a reader has to say, then where it comes from.
+
+    Args:
+        released: noisy sums, with what is public about them.
+        facts: the reader's own.
+        lines: the same for people.
+    """
+    origin = {
+        "state_bytes": released.nbytes,
+        "rows": released.rows,
+        "rows_hint": released.rows_hint,
+        "entropy": released.source,
+        "version": released.version,
+    }
+    told = [
+        *protection(released),
+        *lines,
+        ("entropy", released.source),
+        ("made by", f"discreet {released.version}"),
+    ]
+    return Card(tuple({**protection_facts(released), **facts, **origin}.items()), tuple(told))
+
+
+def size_of(released: Released[RowLayout], parts: str) -> str:
+    """Return what a card says of the size of a release: its numbers, and those of its map.
+
+    Args:
+        released: noisy sums, with what is public about them.
+        parts: what they are made of.
+    """
+    size = f"{parts}, {released.layout.kernel.features:,} features, {released.nbytes:,} bytes"
+    own = sum(array.nbytes for array in released.layout.arrays().values())
+    return f"{size}, and {own:,} of the features" if own else size
+
+
+def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
+    """Return the facts of a card that say who is protected, and how much.
+
+    Args:
+        released: noisy sums, with what is public about them.
+    """
+    guarantee = released.guarantee
+    return {
+        "private": released.private,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "neighbours": str(guarantee.neighbours),
+        "unit": guarantee.unit,
+        "group_rows": released.group_rows,
+        "scope": guarantee.scope,
+        "guarantee": str(guarantee),
+        "leaks": list(released.receipt.leaks),
+        "mechanism": "rounded Gaussian noise, added once to integer sums",
+    }
+
+
+def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
+    """Return the lines of a card that say who is protected, and how much.
+
+    Args:
+        released: noisy sums, with what is public about them.
+    """
+    guarantee = released.guarantee
+    rows = []
+    if not released.private:
+        rows.append((NOT_PRIVATE, f"the noise came from {released.source}, a source for tests"))
+    protects = f"any one {guarantee.unit} ({guarantee.neighbours.change})"
+    if guarantee.unit == "record":
+        protects += f", with the influence of at most {released.group_rows:g} row(s)"
+    counts = "the number of rows is private, too"
+    if released.rows is not None:
+        counts = f"the number of rows is public: {released.rows:,}"
+    elif guarantee.neighbours is Neighbours.REPLACE:
+        counts = "the number of records is public, the number of rows is not"
+    hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
+    given = "public figure given by the builder"
+    if "rows_hint" in released.receipt.leaks:
+        given = "figure that was taken from the rows"
+    rows += [
+        ("protects", f"{protects}: {guarantee.figures}"),
+        ("guarantee", str(guarantee)),
+        *taken(released.receipt.leaks),
+        ("rows", f"{counts}; {given}: {hint}"),
+    ]
+    return rows

@@ -283,7 +283,7 @@ def _read_parquet(path: Path, name: str | None, role: str) -> Array:
     Unpacked in memory, a batch of rows at a time.
     """
     with needing_pyarrow(path):
-        from discreet.tables.parquet import read_columns
+        from discreet.tables.arrow import read_columns
     return read_columns(path, (name or role).split(","), named=name is not None)
 
 

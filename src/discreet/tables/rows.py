@@ -362,7 +362,7 @@ def _part(path: Path, name: str) -> Part:
     if kind != ".parquet":
         return ArrayPart(path, name)
     with needing_pyarrow(path):
-        from discreet.tables.parquet import ParquetPart
+        from discreet.tables.arrow import ParquetPart
     return ParquetPart(path, name)
 
 

@@ -82,7 +82,7 @@ def test_a_colon_in_the_name_of_a_file_stays_there():
 
 
 def test_large_lists_in_many_batches(monkeypatch):
-    monkeypatch.setattr("discreet.tables.parquet._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("discreet.tables.arrow._ROWS_AT_ONCE", 7)
     write_all()
     np.testing.assert_array_equal(read_array(Path("both.parquet"), "keys"), KEYS)
 
@@ -280,7 +280,7 @@ def test_files_that_hold_no_array_are_refused_in_a_sentence(kind):
 
 
 def test_lists_that_differ_between_batches_are_refused(monkeypatch):
-    monkeypatch.setattr("discreet.tables.parquet._ROWS_AT_ONCE", 1)
+    monkeypatch.setattr("discreet.tables.arrow._ROWS_AT_ONCE", 1)
     table(a=[[1.0, 2.0], [3.0]])
     with pytest.raises(InvalidInput, match="one length"):
         read_array(Path("x.parquet:a"), "keys")
@@ -311,6 +311,6 @@ def test_nothing_is_unpacked_that_does_not_fit_in_memory(monkeypatch):
 
 def test_without_pyarrow_parquet_says_what_to_install(monkeypatch):
     write_all()
-    monkeypatch.setitem(__import__("sys").modules, "discreet.tables.parquet", None)
+    monkeypatch.setitem(__import__("sys").modules, "discreet.tables.arrow", None)
     with pytest.raises(InvalidInput, match=r"discreet\[parquet\]"):
         read_array(Path("both.parquet"), "keys")

@@ -438,7 +438,7 @@ def test_a_generator_that_fails_quotes_nothing():
 
 
 def test_without_pyarrow_it_says_what_to_install(monkeypatch):
-    for module in ("parquet", "streams"):
+    for module in ("arrow", "streams"):
         monkeypatch.setitem(sys.modules, f"discreet.tables.{module}", None)
     for given in ("data", TABLE):
         with pytest.raises(InvalidInput, match=r"discreet\[parquet\]"):

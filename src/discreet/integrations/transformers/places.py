@@ -43,6 +43,12 @@ _PROJECTIONS = (
 # What the decoder is given in the trial run: so many sequences of so many tokens.
 _BATCH, _TOKENS = 2, 3
 
+_HEADS = "private_heads"
+_PREFIX = "discreet_"
+
+# What the encoder would be given; a private model has no use for it.
+_ENCODER_INPUTS = ("input_ids", "input_values", "input_features", "inputs", "inputs_embeds")
+
 
 @dataclass
 class Nothing(BaseModelOutput):
@@ -257,13 +263,6 @@ def _silence(model: PreTrainedModel, weight: torch.Tensor) -> dict[str, torch.Te
     if name == "input_values":
         return {name: weight.new_zeros((1, 16_000))}
     return {name: torch.zeros((1, _TOKENS), dtype=torch.long, device=weight.device)}
-
-
-_HEADS = "private_heads"
-_PREFIX = "discreet_"
-
-# What the encoder would be given; a private model has no use for it.
-_ENCODER_INPUTS = ("input_ids", "input_values", "input_features", "inputs", "inputs_embeds")
 
 
 def check_fresh(model: PreTrainedModel) -> None:

@@ -22,7 +22,7 @@ from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.memory import MOSTLY_NOISE, Memory
 from discreet.readers.attention.prediction import matching_rows, times
 from discreet.sums import container
-from discreet.sums.card import protection, protection_facts
+from discreet.sums.forecast import protection, protection_facts
 
 FORMAT = "discreet-memories"
 

@@ -20,7 +20,7 @@ from discreet.readers.attention.prediction import (
 )
 from discreet.readers.attention.reader import Reader
 from discreet.sums.asking import Placed, Question, ask
-from discreet.sums.card import protection, protection_facts
+from discreet.sums.forecast import protection, protection_facts
 from discreet.sums.release import Release, Released
 
 MOSTLY_NOISE = "MOSTLY NOISE"

@@ -15,11 +15,11 @@ from discreet.noise import RoundedGaussian
 from discreet.privacy import Card
 from discreet.readers.distances.layout import DistanceLayout
 from discreet.sums.asking import Placed, ask
-from discreet.sums.card import protection, protection_facts
+from discreet.sums.forecast import card_of
 from discreet.sums.release import Release, Released
 
 
-def card_of(released: Released[DistanceLayout]) -> Card:
+def describe(released: Released[DistanceLayout]) -> Card:
     """Return the card of sums of distances.
 
     Args:
@@ -31,7 +31,6 @@ def card_of(released: Released[DistanceLayout]) -> Card:
     ends = [f"{low:g} to {high:g}" for low, high in zip(kernel.low, kernel.high, strict=True)]
     shown = "; ".join(ends[:8]) + ("; ..." if len(ends) > 8 else "")
     facts: dict[str, object] = {
-        **protection_facts(released),
         "noise_sigma": released.sigma * layout.real_unit,
         "noise_multiplier": released.mechanism.sigma,
         "noise_stderr": noise,
@@ -43,14 +42,8 @@ def card_of(released: Released[DistanceLayout]) -> Card:
         "features": kernel.describe(),
         "left_out": left_out(kernel.power, kernel.terms) * kernel.total_width,
         "key_dim": kernel.dim,
-        "state_bytes": released.nbytes,
-        "rows": released.rows,
-        "rows_hint": released.rows_hint,
-        "entropy": released.source,
-        "version": released.version,
     }
-    sentences = [
-        *protection(released),
+    lines = [
         (
             "noise",
             f"rounded Gaussian, drawn once: {noise:.4g} on each answer, wherever it is asked",
@@ -64,10 +57,8 @@ def card_of(released: Released[DistanceLayout]) -> Card:
             ),
         ),
         ("size", f"{kernel.features:,} integers, {released.nbytes:,} bytes"),
-        ("entropy", released.source),
-        ("made by", f"discreet {released.version}"),
     ]
-    return Card(tuple(facts.items()), tuple(sentences))
+    return card_of(released, facts, lines)
 
 
 def noise_of(released: Released[DistanceLayout]) -> float:
@@ -94,7 +85,7 @@ class Distances(Release[DistanceLayout]):
 
     kind = "discreet-distances"
     layout = DistanceLayout
-    describe = staticmethod(card_of)
+    describe = staticmethod(describe)
 
     @property
     def total(self) -> tuple[float, float]:

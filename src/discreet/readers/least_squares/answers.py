@@ -13,27 +13,21 @@ from discreet.privacy import Card
 from discreet.readers.least_squares.layout import Moments
 from discreet.readers.least_squares.solution import Doubled, Solution
 from discreet.sums.asking import Placed, ask
-from discreet.sums.card import protection, protection_facts
+from discreet.sums.forecast import card_of, size_of
 from discreet.sums.release import Release, Released
 
 
-def card_of(released: Released[Moments]) -> Card:
+def describe(released: Released[Moments]) -> Card:
     """Return the card of a release.
 
     Args:
         released: the noisy sums, with what is public about them.
     """
-    facts = _facts(released)
-    return Card(tuple(facts.items()), tuple(_sentences(released, facts)))
-
-
-def _facts(released: Released[Moments]) -> dict[str, object]:
-    layout = released.layout
-    features = layout.kernel
-    return {
-        **protection_facts(released),
-        "noise_sigma": released.sigma * layout.real_unit,
-        "moments_sigma": layout.moments_sigma(released.sigma),
+    layout, features = released.layout, released.layout.kernel
+    sigma, moments_sigma = released.sigma * layout.real_unit, layout.moments_sigma(released.sigma)
+    facts = {
+        "noise_sigma": sigma,
+        "moments_sigma": moments_sigma,
         "noise_multiplier": released.mechanism.sigma,
         "share": layout.share,
         "ridge": layout.ridge,
@@ -45,46 +39,30 @@ def _facts(released: Released[Moments]) -> dict[str, object]:
         "heads": list(layout.heads),
         "key_dim": features.dim,
         "value_dim": layout.value_dim,
-        "state_bytes": released.nbytes,
-        "rows": released.rows,
-        "rows_hint": released.rows_hint,
-        "entropy": released.source,
-        "version": released.version,
     }
-
-
-def _sentences(released: Released[Moments], facts: dict[str, object]) -> list[tuple[str, str]]:
-    layout = released.layout
-    noise = f"rounded Gaussian, drawn once: σ = {facts['noise_sigma']:.6g} on each of the sums"
+    noise = f"rounded Gaussian, drawn once: σ = {sigma:.6g} on each of the sums"
     if layout.share:
         noise += (
-            f", {facts['moments_sigma']:.6g} on second moments ({layout.share:.0%} of the squared "
-            "budget)"
+            f", {moments_sigma:.6g} on second moments ({layout.share:.0%} of the squared budget)"
         )
-        moments = "released with noise"
-        if layout.moment is not None:
-            moments += ", and mixed with those of public rows if rows are like them"
-    else:
-        whose = "of public rows" if layout.moment is not None else "of features that point anywhere"
-        moments = f"{whose}: only the sums are private, and have the whole budget"
-    bounds = (
-        f"‖key‖ ≤ {layout.kernel.key_norm:g}, ‖value‖ ≤ {layout.value_norm:g}, enforced by clipping"
-    )
-    count = layout.kernel.features
-    size = f"{layout.head_count} head(s), {count:,} features, {released.nbytes:,} bytes"
-    own = sum(array.nbytes for array in layout.arrays().values())
-    if own:
-        size += f", and {own:,} of the features"
-    return [
-        *protection(released),
+    bounds = f"‖key‖ ≤ {features.key_norm:g}, ‖value‖ ≤ {layout.value_norm:g}, enforced by clipping"
+    lines = [
         ("noise", noise),
         ("bounds", bounds),
-        ("features", layout.kernel.describe()),
-        ("second moments", moments),
-        ("size", size),
-        ("entropy", released.source),
-        ("made by", f"discreet {released.version}"),
+        ("features", features.describe()),
+        ("second moments", _moments(layout)),
+        ("size", size_of(released, f"{layout.head_count} head(s)")),
     ]
+    return card_of(released, facts, lines)
+
+
+def _moments(layout: Moments) -> str:
+    """Return where the second moments come from."""
+    if layout.share:
+        mixed = ", and mixed with those of public rows if rows are like them"
+        return "released with noise" + (mixed if layout.moment is not None else "")
+    whose = "of public rows" if layout.moment is not None else "of features that point anywhere"
+    return f"{whose}: only the sums are private, and have the whole budget"
 
 
 class LeastSquares(Release[Moments]):
@@ -103,7 +81,7 @@ class LeastSquares(Release[Moments]):
 
     kind = "discreet-least-squares"
     layout = Moments
-    describe = staticmethod(card_of)
+    describe = staticmethod(describe)
 
     @property
     def features(self) -> SymmetricMap:

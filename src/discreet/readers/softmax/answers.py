@@ -11,69 +11,48 @@ from discreet.features.base import SymmetricMap
 from discreet.privacy import Card
 from discreet.readers.softmax.layout import STATE_BITS, Rounds, totals_stderr
 from discreet.sums.asking import Placed, ask
-from discreet.sums.card import protection, protection_facts
+from discreet.sums.forecast import card_of, size_of
 from discreet.sums.release import Release, Released
 
 
-def card_of(released: Released[Rounds]) -> Card:
+def describe(released: Released[Rounds]) -> Card:
     """Return the card of a release.
 
     Args:
         released: the noisy sums, with what is public about them.
     """
-    facts = _facts(released)
-    return Card(tuple(facts.items()), tuple(_sentences(released, facts)))
-
-
-def _facts(released: Released[Rounds]) -> dict[str, object]:
-    layout = released.layout
-    return {
-        **protection_facts(released),
+    layout, features = released.layout, released.layout.kernel
+    sigma = released.sigma * layout.real_unit / layout.of_round**0.5
+    facts = {
         "mechanism": "rounded Gaussian noise, added to integer sums in each round",
-        "noise_sigma": released.sigma * layout.real_unit / layout.of_round**0.5,
+        "noise_sigma": sigma,
         "noise_multiplier": released.mechanism.sigma,
         "rounds": layout.rounds,
         "moments": layout.moments,
         "judging": layout.judging,
         "clip": layout.clip,
         "classes": list(layout.classes),
-        "key_norm": layout.kernel.key_norm,
-        "features": layout.kernel.describe(),
-        "key_dim": layout.kernel.dim,
-        "state_bytes": released.nbytes,
-        "rows": released.rows,
-        "rows_hint": released.rows_hint,
-        "entropy": released.source,
-        "version": released.version,
+        "key_norm": features.key_norm,
+        "features": features.describe(),
+        "key_dim": features.dim,
     }
-
-
-def _sentences(released: Released[Rounds], facts: dict[str, object]) -> list[tuple[str, str]]:
-    layout = released.layout
     noise = (
-        f"rounded Gaussian, σ = {facts['noise_sigma']:.6g} at most on each of the sums of each of "
+        f"rounded Gaussian, σ = {sigma:.6g} at most on each of the sums of each of "
         f"{layout.rounds} rounds, all of them under this one guarantee; of the squared budget "
         f"{layout.moments:.0%} is for second moments, in the first round, and {layout.judging:.0%} "
         "for how sure to be, after the last"
     )
     bounds = (
-        f"‖key‖ ≤ {layout.kernel.key_norm:g}; what a row says against a round's coefficients, at "
-        f"most {layout.clip:g} long; enforced by clipping"
+        f"‖key‖ ≤ {features.key_norm:g}; what a row says against a round's coefficients, at most "
+        f"{layout.clip:g} long; enforced by clipping"
     )
-    count = layout.kernel.features
-    size = f"{layout.columns:,} classes, {count:,} features, {released.nbytes:,} bytes"
-    own = sum(array.nbytes for array in layout.arrays().values())
-    if own:
-        size += f", and {own:,} of the features"
-    return [
-        *protection(released),
+    lines = [
         ("noise", noise),
         ("bounds", bounds),
-        ("features", layout.kernel.describe()),
-        ("size", size),
-        ("entropy", released.source),
-        ("made by", f"discreet {released.version}"),
+        ("features", features.describe()),
+        ("size", size_of(released, f"{layout.columns:,} classes")),
     ]
+    return card_of(released, facts, lines)
 
 
 class SoftmaxRegression(Release[Rounds]):
@@ -93,7 +72,7 @@ class SoftmaxRegression(Release[Rounds]):
 
     kind = "discreet-softmax-regression"
     layout = Rounds
-    describe = staticmethod(card_of)
+    describe = staticmethod(describe)
 
     @property
     def features(self) -> SymmetricMap:

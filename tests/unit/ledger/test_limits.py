@@ -16,7 +16,7 @@ from discreet.accounting import (
     gaussian_epsilon,
     tight,
 )
-from discreet.ledger.filter import Charge, Filter, largest_fitting
+from discreet.ledger.limits import Charge, Filter, largest_fitting
 from discreet.privacy import Neighbours, Privacy
 
 REPLACE = Neighbours.REPLACE
