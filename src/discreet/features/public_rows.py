@@ -27,6 +27,9 @@ _DISTANCES_AT_ONCE = 2**22
 
 MOST_LANDMARKS = 2000
 
+# A memory is read near so many of a caller's points at the most.
+MOST_POINTS = 2048
+
 # With entries of the matrix up to 2^22, those of the table of exp up to 2^20, and 2,000 of them, a
 # feature is a sum below 2^53.
 _MATRIX_BITS = 22
@@ -44,22 +47,26 @@ class PublicRows:
 
     Equal if all their numbers are. Nobody may change the array afterwards.
 
+    Args:
+        rows: shape (n, d).
+        name: the argument that they came by, for messages.
+
     Attributes:
         rows: shape (n, d).
     """
 
-    def __init__(self, rows: ArrayLike) -> None:
+    def __init__(self, rows: ArrayLike, *, name: str = "public_rows") -> None:
         try:
             given = np.asarray(rows)
         except ValueError:  # rows of several lengths
             given = np.empty(0, dtype=object)
         if given.dtype.kind not in "iuf":
-            _validate.reject("public_rows.dtype", str(given.dtype), "real numbers")
+            _validate.reject(f"{name}.dtype", str(given.dtype), "real numbers")
         self.rows: Floats = np.array(given, dtype=np.float64, order="C")
         if self.rows.ndim != 2 or len(self.rows) < _FEWEST or self.rows.shape[1] == 0:
-            _validate.reject("public_rows", self.rows.shape, f"shape (n, d) with n >= {_FEWEST}")
+            _validate.reject(name, self.rows.shape, f"shape (n, d) with n >= {_FEWEST}")
         if not np.all(np.abs(self.rows) <= _LARGEST):
-            raise InvalidInput(f"Expected public_rows to have numbers up to {_LARGEST:g}, no NaN.")
+            raise InvalidInput(f"Expected {name} to have numbers up to {_LARGEST:g}, no NaN.")
         self.rows.flags.writeable = False
 
     @property

@@ -12,6 +12,7 @@ from discreet._typing import Floats
 from discreet.errors import InvalidInput
 from discreet.readers.attention.joint import combined_stderr, join
 from discreet.readers.attention.memory import Memory
+from discreet.readers.attention.readout import Readout
 from discreet.sums.asking import Placed
 
 # Beyond this, in units of a bound, one query or answer is as far off as another; its square is
@@ -146,7 +147,7 @@ class PrivateHeads(nn.Module):
         rows = rows.clamp(-_HUGE, _HUGE)
         length = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
         rows = rows * (arrays["query_unit"] / length.clamp(min=1))
-        sums = self.joint.kernel.read(rows, arrays)
+        sums = Readout(self.joint.kernel).sums(rows, arrays)
         low = arrays["least"]
         if self.joint.kernel.query_exponent:
             low = low * torch.exp(length.clamp(max=1).square() * -arrays["exponent"])

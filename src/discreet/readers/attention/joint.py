@@ -30,6 +30,7 @@ from discreet.errors import InvalidInput
 from discreet.features.kernel import Evidence, Kernel
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.reader import WITHIN, Reader
+from discreet.readers.attention.readout import FOR_ERRORS
 
 # Weights are computed in float32 up to e^this; its range ends at e^88.
 _LARGEST_FLOAT32_LOGIT = 40.0
@@ -77,7 +78,7 @@ def join(memories: Sequence[Memory]) -> tuple[Joint, dict[str, NDArray[Any]]]:
     arrays = {
         name: _joined([part[name] for part in own], counts)
         for name in own[0]
-        if name not in kernel.for_errors
+        if name not in kernel.for_errors | FOR_ERRORS
     }
 
     def by_head(numbers: Sequence[float]) -> NDArray[Any]:

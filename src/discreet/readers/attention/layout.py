@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import _validate
 from discreet._typing import Floats
 from discreet.errors import InvalidInput
 from discreet.features import registry
 from discreet.features.fourier import doublings, random_error
 from discreet.features.kernel import Kernel, Wanted
 from discreet.features.landmarks import Landmarks
-from discreet.features.public_rows import PublicRows
+from discreet.features.public_rows import MOST_POINTS, PublicRows
 from discreet.readers.attention.error_model import ErrorModel, Goal
 from discreet.sums.layout import ValueLayout
 
@@ -30,15 +31,31 @@ class Layout(ValueLayout):
         value_norm: bound on ‖v‖₂; public, enforced by clipping.
         tau: τ, the weight of the denominator's column.
         resolution: `value_norm` is at most 2^resolution lattice units.
+        reference: public points near which answers are read more exactly; None for the usual ones.
     """
 
     noun: ClassVar[tuple[str, str]] = ("memory", "memories")
 
     kernel: Kernel
+    reference: PublicRows | None = None
 
     def __post_init__(self) -> None:
         registry.KERNELS.check_registered(self.kernel)
         super().__post_init__()
+        if self.reference is not None:
+            if self.reference.dim != self.kernel.dim:
+                shape, wanted = self.reference.rows.shape, f"as wide as keys are, {self.kernel.dim}"
+                _validate.reject("reference", shape, wanted)
+            few = len(self.reference.rows) <= MOST_POINTS
+            points = self.reference.rows if few else self.reference.mixed[:MOST_POINTS]
+            points = points.astype(np.float32)  # as files keep them
+            object.__setattr__(self, "reference", PublicRows(points, name="reference"))
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return the arrays of the kernel, and the reference points if there are some."""
+        if self.reference is None:
+            return super().arrays()
+        return {**super().arrays(), "reference": self.reference.rows.astype(np.float32)}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Layout":
@@ -48,8 +65,10 @@ class Layout(ValueLayout):
             parameters: those of `parameters`.
             arrays: those of `arrays`.
         """
+        points = arrays.get("reference")
         return cls(
             kernel=registry.KERNELS.restore(parameters["kernel"], arrays),
+            reference=None if points is None else PublicRows(points, name="reference"),
             heads=tuple(parameters["heads"]),
             **{name: parameters[name] for name in ("value_dim", "value_norm", "tau", "resolution")},
         )

@@ -1,7 +1,8 @@
 """Answering from a released state, and its card: post-processing, so it costs no privacy, ever."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, overload
 
@@ -9,6 +10,7 @@ from discreet._typing import Array
 from discreet._validate import warn
 from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
 from discreet.features.kernel import Evidence, Kernel
+from discreet.features.public_rows import PublicRows
 from discreet.privacy import Card
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.prediction import (
@@ -172,6 +174,7 @@ class Memory(Release[Layout]):
     def __init__(self, released: Released[Layout]) -> None:
         super().__init__(released)
         self._judged = False
+        self._read: Callable[[Released[Layout]], Reader] = Reader.of
 
     @classmethod
     def of_release(cls, released: Iterable[Released[Layout]]) -> "list[Memory]":
@@ -196,9 +199,44 @@ class Memory(Release[Layout]):
         return self.kernel.scale
 
     @cached_property
+    def plain(self) -> "Memory":
+        """The same release, read without reference points: random features as they are, φ(q)·S.
+
+        Linear in the released state, and unbiased over draws of frequencies; usually less exact.
+        Memories with other kernels are read like this anyway.
+        """
+        other = type(self)(self._released)
+        other._judged, other._read = self._judged, Reader.plain  # noqa: SLF001 (part of the class)
+        return other
+
+    def with_reference(self, points: Array = None) -> "Memory":
+        """Return the same release, read more exactly near public points.
+
+        For random Fourier features; other kernels are read as they are. Whoever has the file may do
+        that: it is post-processing, and costs no privacy. A file that is saved has the points in
+        it. `docs/errors.md`, "Reading near public points".
+
+        Args:
+            points: public rows like the private keys, or example queries like those that will be
+                asked, shape (n, d), at least eight; 2,048 of them are taken at the most. Private
+                rows must not be among them: points are no part of the guarantee. None for points
+                that are spread evenly.
+        """
+        if points is None:
+            other = type(self)(self._released)
+            other._read = Reader.near  # noqa: SLF001 (part of the class)
+            return other
+        layout = replace(self._released.layout, reference=PublicRows(points, name="reference"))
+        return type(self)(replace(self._released, layout=layout))
+
+    @cached_property
     def reader(self) -> Reader:
-        """How to answer, as pure functions: for models that are compiled or exported."""
-        return Reader.of(self._released)
+        """How to answer, as pure functions: for models that are compiled or exported.
+
+        Made when it is first asked for. Of random Fourier features that takes about a second for
+        2,048 of them, once (`docs/errors.md`, "Reading near public points").
+        """
+        return self._read(self._released)
 
     @cached_property
     def _placed(self) -> Placed:

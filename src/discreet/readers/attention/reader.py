@@ -16,9 +16,12 @@ from scipy import special
 
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
+from discreet.features.fourier import Fourier
 from discreet.features.kernel import Evidence, Kernel
 from discreet.noise import RoundedGaussian
+from discreet.readers.attention import reference
 from discreet.readers.attention.layout import Layout
+from discreet.readers.attention.readout import Blocks, Readout
 from discreet.sums.asking import Queries
 from discreet.sums.release import Released
 
@@ -32,6 +35,9 @@ _HUGE = 1e15
 
 # Errors beyond this, in units of the length of values, are not told apart.
 _FAR_OFF = 1e6
+
+# A remainder of so many times the square that it has by chance stands for something.
+_BY_CHANCE = 4.0
 
 # Less than this of a query's squared length, and blocks of landmarks know nothing of it.
 _LEAST_OWN = 1e-6
@@ -49,7 +55,8 @@ class Known(NamedTuple):
         noise: the standard error of a numerator over the denominator, in units of the length of
             values, shape (heads, m, 1).
         left_out: what answers are without each block of draws, in these units, shape
-            (heads, blocks, m, d_v).
+            (heads, blocks, m, d_v). Further apart where part of a remainder is left out, by as much
+            as that may cost.
         certified: so many standard errors hold what a kernel can do to a number, shape
             (heads, m, 1); zero if its error is one of draws.
     """
@@ -86,16 +93,50 @@ class Reader:
 
     @classmethod
     def of(cls, released: Released[Layout]) -> "Reader":
-        """Return the reader of a state.
+        """Return the reader of a state: near its reference points, if it has some, else `plain`.
+
+        Args:
+            released: the noisy sums, with what is public about them.
+        """
+        return cls.plain(released) if released.layout.reference is None else cls.near(released)
+
+    @classmethod
+    def near(cls, released: Released[Layout]) -> "Reader":
+        """Return the reader that is more exact near public points (`reference.fit`).
+
+        Near those of the layout and the usual ones. Kernels without random frequencies are read as
+        they are.
 
         Args:
             released: the noisy sums, with what is public about them.
         """
         layout, kernel = released.layout, released.layout.kernel
-        real = released.state.astype(np.float64) * layout.real_unit
-        real[:, -1] /= layout.real_tau
-        arrays = kernel.reading(np.asarray(real.swapaxes(1, 2)))
-        deviation = math.sqrt(RoundedGaussian(sigma=released.sigma).variance) * layout.real_unit
+        if not isinstance(kernel, Fourier) or kernel.blocks < 2:
+            return cls.plain(released)
+        noise = np.full(layout.columns, _deviation(released))
+        noise[-1] /= layout.real_tau
+        arrays = reference.fit(
+            kernel,
+            _arrays(released),
+            layout.reference,
+            noise=noise,
+            value_norm=layout.value_norm,
+        )
+        return cls._reading(released, arrays)
+
+    @classmethod
+    def plain(cls, released: Released[Layout]) -> "Reader":
+        """Return the reader that takes the kernel's features as they are: φ(q)·S.
+
+        Args:
+            released: the noisy sums, with what is public about them.
+        """
+        return cls._reading(released, _arrays(released))
+
+    @classmethod
+    def _reading(cls, released: Released[Layout], arrays: dict[str, NDArray[Any]]) -> "Reader":
+        layout, kernel = released.layout, released.layout.kernel
+        deviation = _deviation(released)
         least, most = _mass(released, arrays, deviation)
         edge, error = math.exp(kernel.largest_logit), kernel.certified_error
         bounds = {"least": least[:, None, None] / edge, "most": most[:, None, None] * edge}
@@ -112,6 +153,11 @@ class Reader:
     def kernel(self) -> Kernel:
         """The feature map."""
         return self.layout.kernel
+
+    @property
+    def readout(self) -> Readout:
+        """How sums are read from the arrays."""
+        return Readout(self.kernel)
 
     def attend(self, queries: Array, arrays: Mapping[str, Array]) -> Array:
         """Return private attention, in the shape and dtype of the queries: (..., d_v).
@@ -131,7 +177,7 @@ class Reader:
             arrays: as for `attend`.
         """
         clipped, squared = self.kernel.clip_queries(rows)
-        return (self._quotients(self.kernel.read(clipped, arrays), squared, arrays)[0],)
+        return (self._quotients(self.readout.sums(clipped, arrays), squared, arrays)[0],)
 
     def answers_with_stderr(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array, Array]:
         """Return the same, and the standard error of each number against exact attention.
@@ -176,12 +222,26 @@ class Reader:
         """
         xp = namespace(rows)
         clipped, squared = self.kernel.clip_queries(xp.concat([0 * rows[:, :1], rows], axis=1))
-        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
-        known = self._noise_apart(inside, den, clipped, squared, arrays)
+        inside, den = self._quotients(self.readout.sums(clipped, arrays), squared, arrays)
+        length = self.readout.norms(clipped, squared, arrays)
+        inner = self.readout.inner_with_origin(clipped, squared, arrays)
+        over = 1 / (self._factor(squared) * den)
+        known = self._noise_apart(inside, over, length, inner)
         match self.kernel.evidence:
             case Evidence.DRAWS:
-                without = self._left_out(self.kernel.read_blocks(clipped, arrays))
-                error = self._beside(known, self._jackknife(without[:, :, 1:] - without[:, :, :1]))
+                blocks = self.readout.blocks(clipped, squared, arrays)
+                kept, rest = blocks.kept, self._rest(blocks, inside, den)
+                length = self.kernel.query_norms(clipped, squared, arrays) * kept
+                inner = self.kernel.inner_with_origin(clipped, arrays) * kept * kept[:, :1]
+                without = self._left_out(blocks)
+                jackknife = self._jackknife(without[:, :, 1:] - without[:, :, :1])
+                least = xp.minimum(kept[:, 1:], kept[:, :1])
+                error = self._beside(
+                    known,
+                    jackknife,
+                    noise_of_rest=self._noise_apart(inside, over, length, inner),
+                    doubt=_doubt(jackknife, rest[:, 1:] - rest[:, :1], least, blocks.doubt),
+                )
             case Evidence.CERTIFICATE:
                 # At the origin a polynomial gives all rows one weight, but for rounding.
                 there, here = (
@@ -208,15 +268,24 @@ class Reader:
         """
         clipped, squared = self.kernel.clip_queries(rows)
         xp = namespace(clipped)
-        blocks = self.kernel.read_blocks(clipped, arrays)
-        inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
-        noise = self._noise(clipped, squared, arrays) / self._factor(squared) / den
+        blocks = self.readout.blocks(clipped, squared, arrays)
+        inside, den = self._quotients(blocks.sums, squared, arrays)
+        noise = blocks.norms * self.deviation / self._factor(squared) / den
         noise = noise / self.layout.value_norm
         certified = xp.zeros_like(den)
         if self.kernel.evidence is Evidence.CERTIFICATE:
             certified = self._certified_part(den, clipped, squared, arrays, self.certified)
         far = xp.full_like(noise, _FAR_OFF)
-        return Known(inside, xp.minimum(noise, far), self._left_out(blocks), certified)
+        without = self._left_out(blocks)
+        if self.kernel.evidence is Evidence.DRAWS:
+            jackknife = self._jackknife(without)
+            rest = self._rest(blocks, inside, den)
+            doubt = _doubt(jackknife, rest, blocks.kept, blocks.doubt)
+            none = xp.zeros_like(jackknife)
+            wider = xp.sqrt(1 + doubt / xp.where(jackknife > none, jackknife, none + 1))
+            mean = xp.mean(without, axis=1, keepdims=True)
+            without = mean + (without - mean) * xp.expand_dims(wider, axis=1)
+        return Known(inside, xp.minimum(noise, far), without, certified)
 
     def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1).
@@ -226,7 +295,7 @@ class Reader:
             arrays: as for `attend`.
         """
         clipped, squared = self.kernel.clip_queries(rows)
-        return (self.kernel.read(clipped, arrays) * self._factor(squared),)
+        return (self.readout.sums(clipped, arrays) * self._factor(squared),)
 
     def noise(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return the standard error of each entry of AV, shape (heads, m, 1).
@@ -241,47 +310,64 @@ class Reader:
         self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
     ) -> tuple[Array, Array]:
         """Return answers, and the standard error of their noise."""
-        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
+        inside, den = self._quotients(self.readout.sums(clipped, arrays), squared, arrays)
         return inside, self._noise_of(inside, den, clipped, squared, arrays)
 
     def _by_draws(
         self, clipped: Array, squared: Array, arrays: Mapping[str, Array]
     ) -> tuple[Array, Array]:
         """Return answers, and their standard errors by a jackknife over blocks of draws."""
-        xp = namespace(clipped)
-        blocks = self.kernel.read_blocks(clipped, arrays)
-        inside, den = self._quotients(xp.sum(blocks, axis=1), squared, arrays)
-        noise = self._noise_of(inside, den, clipped, squared, arrays)
-        return inside, self._beside(noise, self._jackknife(self._left_out(blocks)))
+        blocks = self.readout.blocks(clipped, squared, arrays)
+        inside, den = self._quotients(blocks.sums, squared, arrays)
+        over = self.deviation / self._factor(squared) / den
+        noise = blocks.norms * over
+        alone = self.kernel.query_norms(clipped, squared, arrays) * over * blocks.kept
+        jackknife = self._jackknife(self._left_out(blocks))
+        rest = self._rest(blocks, inside, den)
+        return inside, self._beside(
+            noise * self._quotient_factor(inside, noise),
+            jackknife,
+            noise_of_rest=alone * self._quotient_factor(inside, alone),
+            doubt=_doubt(jackknife, rest, blocks.kept, blocks.doubt),
+        )
 
-    def _beside(self, noise: Array, jackknife: Array) -> Array:
-        """Return the standard error of noise and kernel, by a jackknife that has both in it.
+    def _beside(
+        self, noise: Array, jackknife: Array, *, noise_of_rest: Array, doubt: Array
+    ) -> Array:
+        """Return the standard error of noise and kernel, by a jackknife of what blocks add.
 
-        The noise is known, and not estimated; what blocks differ by beyond it is the kernel's.
+        The noise is known, and not estimated; what blocks differ by beyond theirs is the kernel's.
+        Where part of what they add is left out, that may be wrong, too: `doubt`.
         """
         xp, norm = namespace(noise), self.layout.value_norm
-        known = xp.minimum(noise / norm, xp.full_like(noise, _FAR_OFF)) ** 2
-        beyond = jackknife - known
+        far = xp.full_like(noise, _FAR_OFF)
+        known, own = (xp.minimum(each / norm, far) ** 2 for each in (noise, noise_of_rest))
+        beyond = jackknife - own
         kernel = xp.maximum(beyond, xp.zeros_like(beyond)) * self.widening**2
-        return xp.sqrt(known + kernel) * norm
+        return xp.sqrt(known + kernel + doubt) * norm
 
-    def _noise_apart(
-        self,
-        inside: Array,
-        den: Array,
-        clipped: Array,
-        squared: Array,
-        arrays: Mapping[str, Array],
-    ) -> Array:
+    def _rest(self, blocks: Blocks, inside: Array, den: Array) -> Array:
+        """Return what blocks of draws add to answers, in units of the length of values."""
+        xp = namespace(inside)
+        rest = xp.sum(blocks.parts, axis=1)
+        moved = (rest[..., :-1] - inside * rest[..., -1:]) / (den * self.layout.value_norm)
+        far = xp.full_like(moved, _FAR_OFF)
+        return xp.minimum(xp.maximum(moved, -far), far)
+
+    def _noise_apart(self, inside: Array, over: Array, length: Array, inner: Array) -> Array:
         """Return the standard error of the noise in the distance of answers from the first.
 
-        To first order the noise N moves an answer o by N·φ(q)/D·(1, -o), so a distance by what is
+        To first order the noise N moves an answer o by N·h(q)/D·(1, -o), so a distance by what is
         left of two such terms. In one entry of numerators and, times 1/τ, of denominators.
+
+        Args:
+            inside: answers; the first is that of the origin.
+            over: one over the denominators D.
+            length: ‖h(q)‖.
+            inner: ⟨h(q), h(0)⟩.
         """
-        xp, tau = namespace(clipped), self.layout.real_tau
-        over = 1 / (self._factor(squared) * den)
-        length = self.kernel.query_norms(clipped, squared, arrays) * over
-        inner = self.kernel.inner_with_origin(clipped, arrays) * over * over[:, :1]
+        xp, tau = namespace(inside), self.layout.real_tau
+        length, inner = length * over, inner * over * over[:, :1]
         total = 0
         for times in (xp.ones_like(inside), inside * (1 / tau)):
             each = times * length
@@ -299,7 +385,7 @@ class Reader:
         average of numbers within ±value_norm by at most value_norm times
         (1 + nρ/D)·E/(1 - E) + 2nρ/D, for n rows and the denominator D (`docs/errors.md`).
         """
-        inside, den = self._quotients(self.kernel.read(clipped, arrays), squared, arrays)
+        inside, den = self._quotients(self.readout.sums(clipped, arrays), squared, arrays)
         noise = self._noise_of(inside, den, clipped, squared, arrays)
         return inside, noise + self._certified_part(den, clipped, squared, arrays, self.certified)
 
@@ -377,17 +463,19 @@ class Reader:
         length = xp.sum(relative * relative, axis=-1, keepdims=True)
         return out / xp.sqrt(xp.maximum(length, xp.ones_like(length))), den
 
-    def _left_out(self, blocks: Array) -> Array:
+    def _left_out(self, blocks: Blocks) -> Array:
         """Return quotients without each block of features: (heads, blocks, m, d_v).
 
         In units of the length of values. They are not clamped as answers are: where a denominator
         is noise, they fly apart, and the error is wide instead of wrong.
 
         Args:
-            blocks: sums of each, shape (heads, blocks, m, c).
+            blocks: sums of each.
         """
-        xp = namespace(blocks)
-        others = xp.sum(blocks, axis=1, keepdims=True) - blocks
+        parts = blocks.parts
+        xp, count = namespace(parts), parts.shape[1]
+        others = xp.sum(parts, axis=1, keepdims=True) - parts
+        others = others + xp.expand_dims(blocks.base, axis=1) * ((count - 1) / count)
         den = others[..., -1:] * self.layout.value_norm
         without = others[..., :-1] / xp.where(den == 0, xp.ones_like(den), den)
         # Far outside the ball of values one quotient is as wrong as another.
@@ -425,13 +513,40 @@ class Reader:
         return xp.sqrt(1 + true / (self.layout.real_tau / norm) ** 2)
 
     def _noise(self, clipped: Array, squared: Array, arrays: Mapping[str, Array]) -> Array:
-        """Return the standard error of a numerator: σ·‖φ(q)‖."""
-        return self.kernel.query_norms(clipped, squared, arrays) * self.deviation
+        """Return the standard error of a numerator: σ·‖h(q)‖."""
+        return self.readout.norms(clipped, squared, arrays) * self.deviation
 
     def _factor(self, squared: Array) -> Array:
         """Return what `Kernel.read` leaves out: e^(s·exponent) for squared lengths s."""
         exponent = self.kernel.query_exponent
         return namespace(squared).exp(squared * exponent) if exponent else 1.0
+
+
+def _deviation(released: Released[Layout]) -> float:
+    """Return the standard deviation of the noise on one entry of the state, in real units."""
+    return math.sqrt(RoundedGaussian(sigma=released.sigma).variance) * released.layout.real_unit
+
+
+def _arrays(released: Released[Layout]) -> dict[str, NDArray[Any]]:
+    """Return all that the kernel needs to read a state in real units."""
+    layout = released.layout
+    real = released.state.astype(np.float64) * layout.real_unit
+    real[:, -1] /= layout.real_tau
+    return layout.kernel.reading(np.asarray(real.swapaxes(1, 2)))
+
+
+def _doubt(jackknife: Array, rest: Array, kept: Array, usual: Array) -> Array:
+    """Return the mean square of what is lost with the part of a remainder that is left out.
+
+    Args:
+        jackknife: the variance of the part that is kept.
+        rest: that part.
+        kept: its share ρ.
+        usual: the mean square, over the variance of the whole remainder and (1 - ρ)², as it was
+            measured. Where a remainder is larger than chance, its own square counts instead.
+    """
+    xp, left = namespace(rest), 1 / kept - 1
+    return xp.maximum(usual * jackknife, rest * rest - _BY_CHANCE * jackknife) * (left * left)
 
 
 def _mass(
@@ -449,9 +564,9 @@ def _mass(
 
 
 def at_origin(layout: Layout, arrays: Mapping[str, NDArray[Any]]) -> tuple[Floats, Floats]:
-    """Return the denominator of the query at the origin, and ‖φ(0)‖, both of shape (heads,)."""
-    kernel = layout.kernel
-    origin = np.zeros((layout.head_count, 1, kernel.dim))
+    """Return the denominator of the query at the origin, and ‖h(0)‖, both of shape (heads,)."""
+    readout = Readout(layout.kernel)
+    origin = np.zeros((layout.head_count, 1, layout.kernel.dim))
     length = np.zeros((layout.head_count, 1, 1))
-    norms = np.broadcast_to(kernel.query_norms(origin, length, arrays), length.shape)[:, 0, 0]
-    return kernel.read(origin, arrays)[:, 0, -1], norms
+    norms = np.broadcast_to(readout.norms(origin, length, arrays), length.shape)[:, 0, 0]
+    return readout.sums(origin, arrays)[:, 0, -1], norms
