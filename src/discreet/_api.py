@@ -68,6 +68,7 @@ def build(
     features: int | None = None,
     goal: str = "rank",
     public_rows: Array = None,
+    reference: Array = None,
     tau: PerLayer | None = None,
     groups: Array = None,
     group_rows: float = 1.0,
@@ -120,8 +121,13 @@ def build(
         goal: what answers are for: "rank" (votes, classes) or "average" (the numbers themselves).
             The recommended scale follows from it.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d);
-            for several layers also a list with one such array for each. "auto" makes landmarks of
-            them where they do better than random features; they become part of the release.
+            for several layers also a list with one such array for each. Random features are read
+            more exactly near them (`reference`); "auto" makes landmarks of them where these do
+            better still. They become part of the release.
+        reference: points near which random features are read more exactly, shape (n, d), or a list
+            with one such array for each layer: public rows, or example queries like those that will
+            be asked. None for `public_rows`, and beside them points that are spread evenly. They
+            become part of the release; `discreet.load` and `Memory.with_reference` take others.
         tau: weight of the denominator; None for value_norm/(4·d_v^¼).
         groups: the record that each row belongs to, shape (n,); None if each row is its own.
         group_rows: a record's influence is scaled down to that of so many rows.
@@ -158,6 +164,7 @@ def build(
         features=features,
         goal=goal,
         public_rows=public_rows,
+        reference=reference,
         tau=tau,
         group_rows=group_rows,
     )
@@ -181,8 +188,8 @@ def build_many(
     """Return one memory for each layer, all of them together under one (epsilon, delta).
 
     Row i of every layer belongs to the same person; layers may differ in heads and widths. Bounds,
-    `scale`, `tau`, `kernel` and `public_rows` may be sequences with one for each layer. With H
-    heads in all, each state has √H times the noise that it would have alone.
+    `scale`, `tau`, `kernel`, `public_rows` and `reference` may be sequences with one for each
+    layer. With H heads in all, each state has √H times the noise that it would have alone.
 
     Args:
         layers: keys and values of each: all arrays, or all iterators of chunks.

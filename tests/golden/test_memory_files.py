@@ -41,7 +41,7 @@ def write(name):
         entropy=Seeded(2026),
     )
     memory.save(FILES / f"memory-v1-{name}.safetensors")
-    out, error = memory.attend(QUERIES), memory.noise_stderr(QUERIES)
+    out, error = memory.plain.attend(QUERIES), memory.plain.noise_stderr(QUERIES)
     facts = {
         "out": out.tolist(),
         "stderr": error.tolist(),
@@ -57,7 +57,7 @@ def test_a_file_of_the_first_version_loads_and_answers_as_it_did(name):
     facts = json.loads((FILES / f"memory-v1-{name}.json").read_text())
     with pytest.warns(NotPrivateWarning):
         memory = discreet.load(FILES / f"memory-v1-{name}.safetensors")
-    out, error = memory.attend(QUERIES), memory.noise_stderr(QUERIES)
+    out, error = memory.plain.attend(QUERIES), memory.plain.noise_stderr(QUERIES)
     np.testing.assert_allclose(out, facts["out"], rtol=1e-6, atol=1e-9)
     # An answer's noise counted in its square then; now it is taken out.
     square, tau = np.square(facts["out"]), memory.released.layout.real_tau

@@ -34,15 +34,19 @@ def kernels(dim):
 
 @cache
 def numerator_errors(kind, dim):
-    """Noisy minus silent numerators at one query of the largest length, shape (builds, d_v)."""
+    """Noisy minus silent numerators at one query of the largest length, shape (builds, d_v).
+
+    As features are read plainly: the noise of a linear readout that does not depend on the state.
+    """
     kernel = kernels(dim)[kind]
     keys, vectors = unit_rows(30, dim) * 1.5, unit_rows(30, VALUE_DIM, seed=1) * 2
     query = unit_rows(1, dim, seed=2) * 0.8
     options = {**SPEND, "kernel": kernel, "value_norm": 2.0, "tau": 0.5}
-    quiet = discreet.build(keys, vectors, **options, entropy=Silent())
+    quiet = discreet.build(keys, vectors, **options, entropy=Silent()).plain
     truth, _ = quiet.sums(query)
     memories = (
-        discreet.build(keys, vectors, **options, entropy=Seeded(seed)) for seed in range(BUILDS)
+        discreet.build(keys, vectors, **options, entropy=Seeded(seed)).plain
+        for seed in range(BUILDS)
     )
     errors = np.array([memory.sums(query)[0][0] - truth[0] for memory in memories])
     return errors, float(quiet.sums_stderr(query)[0][0])
@@ -85,10 +89,10 @@ def test_intervals_of_two_standard_errors_cover_the_noiseless_answer(kernel):
     values = np.concatenate([unit_rows(600, 3, seed=1), np.tile([0.6, -0.5, 0.4], (900, 1))])
     queries = np.concatenate([unit_rows(60, 6, seed=3), np.tile(keys[-1:], (10, 1))])
     options = {**SPEND, "scale": 1.0, "kernel": kernel}
-    quiet = discreet.build(keys, values, **options, entropy=Silent()).attend(queries)
+    quiet = discreet.build(keys, values, **options, entropy=Silent()).plain.attend(queries)
     inside, total = 0, 0
     for seed in range(120):
-        memory = discreet.build(keys, values, **options, entropy=Seeded(seed))
+        memory = discreet.build(keys, values, **options, entropy=Seeded(seed)).plain
         out, error = memory.attend(queries), memory.noise_stderr(queries)
         clear = memory.sums(queries)[1] > 5 * memory.sums_stderr(queries)[1]
         inside += np.sum(np.abs(out - quiet)[clear] <= 1.96 * error[clear])

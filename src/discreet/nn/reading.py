@@ -23,6 +23,10 @@ _HUGE = 1e15
 _AT_ONCE = 2**22
 
 
+# The buffers that do not come from a release.
+_PUBLIC = frozenset({"query_map", "query_factor", "value_centre"})
+
+
 class PrivateHeads(nn.Module):
     """Answers for all heads of one attention layer, from released states kept as buffers.
 
@@ -168,6 +172,22 @@ class PrivateHeads(nn.Module):
             if not (moved.dtype == torch.float64 and moved.device.type != "meta"):
                 self._buffers[name] = kept.to(moved.device)
         return self
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        *args: Any,  # noqa: ANN401 (torch's own)
+    ) -> None:
+        """Load buffers; those of an earlier version are the same release, read plainly.
+
+        It had no reference points. Whoever owns this module checks that the release is the same.
+        """
+        here, there = ("reference" in self._buffers, f"{prefix}reference" in state_dict)
+        if here and not there and f"{prefix}least" in state_dict:
+            names = self._buffers.keys() - _PUBLIC
+            state_dict |= {f"{prefix}{name}": self._buffers[name] for name in names}
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:
         """Return how many heads, and which kernel."""

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from discreet import _validate
 from discreet._files import Restorer, read, unpack
+from discreet._typing import Array
 from discreet.privacy import Guarantee
 from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.mechanism import ATTENTION
+from discreet.readers.attention.memory import Memory
 from discreet.readers.distances.mechanism import DISTANCES
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.softmax.mechanism import SOFTMAX
@@ -45,7 +47,7 @@ def mechanism_named(name: object) -> Mechanism[Any, Any, Any]:
     return _validate.reject_argument("reader", name, f"one of {[each.name for each in MECHANISMS]}")
 
 
-def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 (what it is, the file says)
+def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # noqa: ANN401 (what it is, the file says)
     """Return what is in a file, whatever was released in it.
 
     That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression`, `Distances` or a
@@ -54,13 +56,24 @@ def load(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 (what it is, the 
 
     Args:
         path: of the file.
+        reference: of a memory or a bundle of them: public points to read near in place of those in
+            the file (`Memory.with_reference`); for a bundle also a list with one array for each.
+            None for those in the file.
 
     Raises:
         CorruptRelease: the file is none, was cut short or altered.
+        InvalidInput: the points are not as wide as keys are, or no memory is in the file.
 
     Warns with `NotPrivateWarning` if it was made with a test source of noise.
     """
-    return read(path, from_bytes)
+    release = read(path, from_bytes)
+    if reference is None:
+        return release
+    if not isinstance(release, (Memory, Memories)):
+        _validate.reject_argument(
+            "reference", "...", "left out: only memories are read near points"
+        )
+    return release.with_reference(reference)
 
 
 def to_bytes(release: AnyFile) -> bytes:

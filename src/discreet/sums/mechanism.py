@@ -129,7 +129,7 @@ class KeyOptions(ReleaseOptions):
         self._keep(
             {
                 "key_norm": numbers("key_norm", self.key_norm, NORMS),
-                "public_rows": _public(self.public_rows),
+                "public_rows": checked_points("public_rows", self.public_rows),
             }
         )
 
@@ -169,13 +169,17 @@ class KeyOptions(ReleaseOptions):
         Raises:
             InvalidInput: there are not as many as layers, or rows are not as wide as keys.
         """
-        rows: PublicRows | tuple[PublicRows | None, ...] | None = self.public_rows
+        return self._points_of("public_rows", layer, layers, dim=dim)
+
+    def _points_of(self, name: str, layer: int, layers: int, *, dim: int) -> PublicRows | None:
+        """Return what `public_rows_of` does, of an option of that name."""
+        rows: PublicRows | tuple[PublicRows | None, ...] | None = getattr(self, name)
         if isinstance(rows, tuple):
             if len(rows) != layers:
-                raise InvalidInput("Expected public_rows to be one array, or one for each layer.")
+                raise InvalidInput(f"Expected {name} to be one array, or one for each layer.")
             rows = rows[layer]
         if rows is not None and rows.dim != dim:
-            _validate.reject("public_rows", rows.rows.shape, f"as wide as keys are, {dim}")
+            _validate.reject(name, rows.rows.shape, f"as wide as keys are, {dim}")
         return rows
 
 
@@ -247,16 +251,21 @@ _ENTRY = re.compile(r"^ {4}(?P<name>\w+): .*(?:\n {8}.*)*", re.MULTILINE)
 _OPTIONS_ENTRY = re.compile(r"^ {4}\*\*options: .*(?:\n {8}.*)*", re.MULTILINE)
 
 
-def _public(rows: Array) -> PublicRows | tuple[PublicRows | None, ...] | None:
-    """Return public rows, checked: of all layers, or of each."""
+def checked_points(name: str, rows: Array) -> PublicRows | tuple[PublicRows | None, ...] | None:
+    """Return public rows, checked: of all layers, or of each.
+
+    Args:
+        name: of the option.
+        rows: an array, or a list with one for each layer; None for none.
+    """
     if rows is None or isinstance(rows, PublicRows):
         return rows
     if isinstance(rows, (list, tuple)) and all(np.ndim(each) in {0, 2} for each in rows):
         return tuple(
-            each if each is None or isinstance(each, PublicRows) else PublicRows(each)
+            each if each is None or isinstance(each, PublicRows) else PublicRows(each, name=name)
             for each in rows
         )
-    return PublicRows(rows)
+    return PublicRows(rows, name=name)
 
 
 def numbers(name: str, value: Any, limits: dict[str, float]) -> Any:  # noqa: ANN401

@@ -259,6 +259,17 @@ def test_the_numbers_of_another_release_do_not_come_under_this_card(module):
         other.load_state_dict(module.state_dict())
 
 
+def test_the_state_of_a_version_without_reference_points_loads():
+    keys, values = rows(2, 300, 8).numpy(), rows(2, 300, 8, seed=3).numpy()
+    bounds = {"scale": 1.0, "key_norm": 2.0, "value_norm": 2.0, "kernel": "fourier"}
+    memory = discreet.build(keys, values, entropy=Seeded(0), **bounds, **SPEND)
+    module, asked = PrivateCrossAttention(memory, batch_first=True), rows(3, 5, 16, seed=4)
+    before, _ = module(asked)
+    module.load_state_dict(PrivateCrossAttention(memory.plain, batch_first=True).state_dict())
+    after, _ = module(asked)
+    assert torch.equal(before, after)
+
+
 def test_a_memory_with_heads_becomes_a_module():
     keys, values = rows(2, 300, 8).numpy(), rows(2, 300, 8, seed=3).numpy()
     memory = discreet.build(keys, values, scale=1.0, key_norm=2.0, value_norm=2.0, **SPEND)

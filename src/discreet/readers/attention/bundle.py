@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discreet import _validate
 from discreet._files import pack, read, unpack, whole_file
+from discreet._typing import Array
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.features.fourier import public_normals
@@ -113,6 +114,19 @@ class Memories(Sequence[Memory]):
         of a model may be less apart.
         """
         return {name: _signal_to_error(members) for name, members in _layers(self).items()}
+
+    def with_reference(self, points: Array = None) -> "Memories":
+        """Return the same release, read more exactly near public points (`Memory.with_reference`).
+
+        Args:
+            points: shape (n, d) for all of them, or a list with one array for each; None for points
+                that are spread evenly.
+        """
+        given = points if isinstance(points, (list, tuple)) else [points] * len(self)
+        if len(given) != len(self):
+            _validate.reject("points", len(given), f"one array, or one for each of {len(self)}")
+        members = (each.with_reference(some) for each, some in zip(self, given, strict=True))
+        return replace(self, members=tuple(members))
 
     @cached_property
     def card(self) -> Card:

@@ -192,10 +192,11 @@ class _Sums:
         """How much exact answers differ, over the error that the noise alone would make.
 
         The noise of a numerator is in proportion to e^(t/2) and to the length of a query's
-        features, e^(t·‖q‖²/2) in units of its bound, for the largest logit t.
+        features, e^(t·‖q‖²/2) in units of its bound, for the largest logit t. As features are read
+        plainly: reference points may leave less of it.
         """
         layout, kernel = self.memory.released.layout, self.memory.kernel
-        numerators, _ = self.memory.sums_stderr(self.queries)
+        numerators, _ = self.memory.plain.sums_stderr(self.queries)
         _, squared = kernel.clip_queries(self.queries)
         squared = squared.reshape(self.log_masses.shape)
         sharper = (self.times - 1) * kernel.largest_logit * (1 + squared) / 2

@@ -31,8 +31,16 @@ _DIRECTIONS, _SHARE = 8.0, 1 / 8
 # Answers that differ by less than this times their error are not recommended.
 _CLEAR_OF_ERROR = 0.8
 
-# So many public rows tell what rows have in common.
-_SAMPLE = 500
+# So many public rows tell what rows have in common, and how well some of them stand for the others.
+_SAMPLE, _HALVED = 500, 300
+
+# Rows that answer one query are taken to have such an inner product, over their bounds: they lie in
+# groups, and not evenly. It takes so many reference points to learn one number of theirs.
+_ALIKE, _POINTS_A_NUMBER = 2 / 3, 8
+
+# Points leave no less than this of the kernel's error; rows among public ones are explained with
+# such a ridge.
+_LEAST_LEFT, _RIDGE = 0.02, 0.1
 
 
 class Goal(StrEnum):
@@ -88,6 +96,23 @@ class Sample:
         shorter = (1 - np.diag(self.products)[:, None]) / 2
         return self._mean(np.exp(logit * (self.products + shorter - 1)))
 
+    def unexplained(self, logit: float) -> float:
+        """Return which share of the kernel's error is left where rows like these are the reference.
+
+        Half of them are the points. The errors of two other rows' weights are as alike as their
+        kernel is; what the points explain of it is K_BA·(K_AA + λ)⁻¹·K_AB. Root mean square, over
+        pairs that one query attends to.
+        """
+        some = self.products[:_HALVED, :_HALVED]
+        half = np.diag(some) / 2
+        kernel = np.exp(logit * (some - half[:, None] - half))
+        points, across, rows = kernel[::2, ::2], kernel[::2, 1::2], kernel[1::2, 1::2]
+        fitted = np.linalg.solve(points + _RIDGE * np.eye(len(points)), across)
+        weights = rows - np.eye(len(rows))  # a row does not ask about itself
+        pairs = (weights.T @ weights) * (1 - np.eye(len(rows)))
+        left = float(np.sum(pairs * (rows - across.T @ fitted)) / np.sum(pairs * rows))
+        return math.sqrt(min(max(left, _LEAST_LEFT**2), 1.0))
+
     def _mean(self, pairs: Floats) -> float:
         """Return the mean over pairs of different rows."""
         count = len(pairs)
@@ -111,6 +136,9 @@ class ErrorModel:
         weight_error: standard error of one weight, over the largest, of the kernel.
         common: the mean product of two rows over their bounds; zero if they are centred.
         sample: public rows like them, if there are any.
+        points: how many usual points they are read near (`reference`); zero if features are read
+            as they are.
+        reference: what a caller's points tell, if there are any.
     """
 
     rows: int
@@ -121,6 +149,8 @@ class ErrorModel:
     weight_error: float
     common: float = 0.0
     sample: Sample | None = None
+    points: int = 0
+    reference: Sample | None = None
 
     @property
     def directions(self) -> float:
@@ -182,7 +212,32 @@ class ErrorModel:
         unlike = 1 - math.exp(-self.apart(logit))
         shorter = 0.0 if self.sample is None else logit * (1 - self.sample.square) / 4
         alike = math.sqrt((lean + lean**2 + 1 / (self.rows * near)) / near)
-        return self.weight_error * self.value_spread * unlike * math.exp(-shorter) * alike
+        read = self.value_spread * math.exp(-shorter) * self.unexplained(logit)
+        return self.weight_error * read * unlike * alike
+
+    def unexplained(self, logit: float) -> float:
+        """Return which share of the kernel's error is left where it is read near points.
+
+        Evenly spread points learn what rows are like degree by degree: the mean, the slope, and so
+        on. Two rows with the logit x between them are alike in the polynomials of degree l by
+        e^-x·x^l/l!, of which there are as many as there are spherical harmonics.
+        """
+        if not self.points:
+            return 1.0
+        common = self.common if self.sample is None else self.sample.common
+        logits = logit * (common + (1 - common) * _ALIKE)
+        # There are about one over the squared error of a weight features to learn from.
+        known = min(self.points, 1 / self.weight_error**2 if self.weight_error else math.inf)
+        left, share, budget = 1.0, math.exp(-logits), known / _POINTS_A_NUMBER
+        for degree in range(1, 2 + int(budget)):
+            harmonics = _harmonics(self.dim, degree - 1)
+            left -= share * min(budget / harmonics, 1.0) if harmonics else 0.0
+            share *= logits / degree
+            budget -= harmonics
+            if budget <= 0 or share < _LEAST_LEFT**2 / 10:
+                break
+        usual = math.sqrt(min(max(left, _LEAST_LEFT**2), 1.0))
+        return usual if self.reference is None else min(usual, self.reference.unexplained(logit))
 
     def error(self, logit: float) -> float:
         """Return noise and kernel together; no answer is off by more than values are long."""
@@ -243,3 +298,9 @@ class ErrorModel:
     def _surplus(self, logit: float) -> float:
         """Return by how much answers are clearer of their error than they have to be (log)."""
         return math.log(self.signal(logit) / self.error(logit) / _CLEAR_OF_ERROR)
+
+
+def _harmonics(dim: int, degree: int) -> int:
+    """Return how many spherical harmonics of a degree there are in so many dimensions."""
+    below = math.comb(dim + degree - 3, degree - 2) if degree >= 2 and dim > 1 else 0
+    return math.comb(dim + degree - 1, degree) - below if dim > 1 else int(degree < 2)

@@ -116,14 +116,18 @@ class _Sum(NamedTuple):
     Attributes:
         answers: shape (m, e).
         variance: of the noise, likewise.
+        variance_of_rest: of the part of it that blocks of draws have.
         left_out: what answers are without each block of draws, shape (blocks, m, e).
+        doubt: the mean square of what is lost near reference points, shape (m, e).
         bound: of all else that can be wrong, in standard errors, shape (m, e).
         longest: no number of exact attention is larger, shape (1, e).
     """
 
     answers: Array
     variance: Array
+    variance_of_rest: Array
     left_out: Array
+    doubt: Array
     bound: Array
     longest: Array
 
@@ -153,9 +157,9 @@ def combined_stderr(
     xp = namespace(rows)
     apart = total.left_out - xp.mean(total.left_out, axis=0, keepdims=True)
     jackknife = xp.sum(apart * apart, axis=0) * ((len(apart) - 1) / len(apart))
-    beyond = jackknife - total.variance
-    kernel = xp.maximum(beyond, xp.zeros_like(beyond)) * readers[0].widening ** 2
-    error = xp.sqrt(total.variance + kernel) + total.bound
+    beyond = jackknife - total.variance_of_rest
+    kernel = xp.maximum(beyond, xp.zeros_like(beyond)) + total.doubt
+    error = xp.sqrt(total.variance + kernel * readers[0].widening ** 2) + total.bound
     return xp.minimum(error, (xp.abs(total.answers) + total.longest) / WITHIN)
 
 
@@ -179,17 +183,29 @@ def _of_reader(reader: Reader, rows: Array, weights: Array, arrays: Mapping[str,
             for each, by in ((answers, turned), (error, xp.abs(turned)))
         )
         none = xp.zeros_like(answers)
-        return _Sum(answers, none, none[None], bound, longest)
+        return _Sum(answers, none, none, none[None], none, bound, longest)
     known = reader.known(flat, arrays)
-    answers, noise = by_repeat(known.answers) @ turned, by_repeat(known.noise) * lengths
-    # The square of an answer is larger than the truth's, by the variance of its noise.
-    true = xp.maximum((answers / norm) ** 2 - noise * noise, xp.zeros_like(answers))
-    tau = reader.layout.real_tau / norm
-    noise = xp.sqrt(noise * noise + (by_repeat(known.noise) / tau) ** 2 * true) * norm
-    # What several queries ask of one head has one noise: as if it were wrong together.
-    variance = xp.sum(xp.sum(noise, axis=1) ** 2, axis=0)
+    answers, tau = by_repeat(known.answers) @ turned, reader.layout.real_tau / norm
+
+    def together(deviations: Array) -> Array:
+        """Return the variance: what several queries ask of one head is wrong together."""
+        return xp.sum(xp.sum(deviations, axis=1) ** 2, axis=0) * norm**2
+
+    def variance(noise: Array) -> Array:
+        each = noise * lengths
+        # The square of an answer is larger than the truth's, by the variance of its noise.
+        true = xp.maximum((answers / norm) ** 2 - each * each, xp.zeros_like(answers))
+        return together(xp.sqrt(each * each + (noise / tau) ** 2 * true))
+
     blocks = known.left_out.shape[1]
     left_out = xp.reshape(known.left_out, (heads, blocks, repeats, count, -1))
     left_out = xp.sum(left_out @ turned[:, None], axis=(0, 2)) * norm
-    bound = xp.sum(by_repeat(known.certified) * lengths, axis=(0, 1))
-    return _Sum(xp.sum(answers, axis=(0, 1)), variance, left_out, bound, longest)
+    return _Sum(
+        xp.sum(answers, axis=(0, 1)),
+        variance(by_repeat(known.noise)),
+        variance(by_repeat(known.noise_of_rest)),
+        left_out,
+        together(xp.sqrt(by_repeat(known.doubt) @ (turned * turned))),
+        xp.sum(by_repeat(known.certified) * lengths, axis=(0, 1)),
+        longest,
+    )

@@ -12,11 +12,13 @@ from discreet import _validate
 from discreet._typing import Floats
 from discreet.errors import InvalidInput
 from discreet.features import registry
-from discreet.features.fourier import doublings, random_error
+from discreet.features.fourier import FREQUENCIES, Fourier, doublings, random_error
 from discreet.features.kernel import Kernel, Wanted
 from discreet.features.landmarks import Landmarks
 from discreet.features.public_rows import MOST_POINTS, PublicRows
+from discreet.readers.attention import reference
 from discreet.readers.attention.error_model import ErrorModel, Goal
+from discreet.readers.attention.readout import Readout
 from discreet.sums.layout import ValueLayout
 
 
@@ -48,7 +50,8 @@ class Layout(ValueLayout):
                 _validate.reject("reference", shape, wanted)
             few = len(self.reference.rows) <= MOST_POINTS
             points = self.reference.rows if few else self.reference.mixed[:MOST_POINTS]
-            points = points.astype(np.float32)  # as files keep them
+            lengths = np.linalg.norm(points, axis=1, keepdims=True) / self.kernel.key_norm
+            points = (points / np.maximum(lengths, 1.0)).astype(np.float32)  # as files keep them
             object.__setattr__(self, "reference", PublicRows(points, name="reference"))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
@@ -119,8 +122,13 @@ class Request:
             public_rows=self.public_rows,
         )
 
-    def scale_for(self, weight_error: float) -> float:
-        """Return the scale that was asked for, or the one recommended for such a kernel."""
+    def scale_for(self, weight_error: float, *, drawn: bool = True) -> float:
+        """Return the scale that was asked for, or the one recommended for such a kernel.
+
+        Args:
+            weight_error: of the kernel.
+            drawn: whether it has random features, which are read near points.
+        """
         if self.scale is not None:
             return self.scale
         if self.spread is None:
@@ -131,15 +139,17 @@ class Request:
                 wanted="a number, or left out with rows_hint, a public (rounded) number of rows",
                 needs="rows_hint",
             )
-        reach = self.key_norm * self.query_norm
-        return replace(self.spread, weight_error=weight_error).recommended_scale(reach, self.goal)
+        reach, points = self.key_norm * self.query_norm, self.spread.points if drawn else 0
+        spread = replace(self.spread, weight_error=weight_error, points=points)
+        return spread.recommended_scale(reach, self.goal)
 
 
 def choose(request: Request) -> Kernel:
     """Return the kernel, at the temperature that is chosen together with it.
 
     Random features: the fewest whose error the noise hides, or the most allowed. With public rows
-    "auto" tries landmarks, and takes them where they do better on rows that were kept back.
+    "auto" tries landmarks, and takes them where they do better on rows that were kept back than
+    random features that are read near the other rows.
     """
     kernel = registry.choose(request.name, request.wanted(*_at_frequencies(request)))
     if request.name == Landmarks.kind:
@@ -149,7 +159,7 @@ def choose(request: Request) -> Kernel:
     landmarks = _landmarks(request, kernel.scale)
     held_back = request.public_rows.held_back
     few = len(held_back) < _ENOUGH
-    if few or error_on(landmarks, held_back) >= error_on(kernel, held_back):
+    if few or error_on(landmarks, held_back) >= _error_near(kernel, request.public_rows):
         return kernel
     return _at_its_own_scale(request, landmarks)
 
@@ -173,11 +183,22 @@ def _landmarks(request: Request, scale: float) -> Landmarks:
 
 def _at_its_own_scale(request: Request, kernel: Kernel) -> Kernel:
     """Return the same landmarks at the scale that their own error allows."""
-    scale = request.scale_for(kernel.weight_error)
+    scale = request.scale_for(kernel.weight_error, drawn=False)
     return kernel if scale == kernel.scale else _landmarks(request, scale)
 
 
-def error_on(kernel: Kernel, rows: Floats) -> float:
+def _error_near(kernel: Kernel, public_rows: PublicRows) -> float:
+    """Return the same as `error_on`, read near the rows that are not kept back."""
+    rows = public_rows.held_back
+    if not isinstance(kernel, Fourier):
+        return error_on(kernel, rows)
+    # Few frequencies tell what many would do, and do not take as long to fit.
+    some = replace(kernel, frequencies=min(kernel.frequencies, FREQUENCIES), stored=None)
+    points = PublicRows(public_rows.mixed[len(rows) :][:MOST_POINTS])
+    return error_on(some, rows, points) * math.sqrt(some.frequencies / kernel.frequencies)
+
+
+def error_on(kernel: Kernel, rows: Floats, points: PublicRows | None = None) -> float:
     """Return the error of answers against exact attention, without noise, over the keys' bound.
 
     Every other row asks. Root mean square over all numbers of all answers; infinite where the
@@ -186,6 +207,7 @@ def error_on(kernel: Kernel, rows: Floats) -> float:
     Args:
         kernel: any.
         rows: public, shape (n, d), two at least; longer ones are shortened to the bound.
+        points: public rows to read random features near; None to read as the kernel has it.
     """
     lengths = np.linalg.norm(rows, axis=1, keepdims=True) / kernel.key_norm
     inside = rows / np.maximum(lengths, 1.0)
@@ -196,7 +218,11 @@ def error_on(kernel: Kernel, rows: Floats) -> float:
         features = features * mapped.weights[:, None]
     values = np.concatenate([keys / kernel.key_norm, np.ones((len(keys), 1))], axis=1)
     clipped, _ = kernel.clip_queries(queries)
-    sums = kernel.read(clipped[None], kernel.reading((features.T @ values)[None]))[0]
+    arrays = kernel.reading((features.T @ values)[None])
+    if points is not None and isinstance(kernel, Fourier):
+        noise = np.zeros(values.shape[1])
+        arrays = reference.fit(kernel, arrays, points, noise=noise, value_norm=1.0, heads=1)
+    sums = Readout(kernel).sums(clipped[None], arrays)[0]
     if not np.all(sums[:, -1] > 0):
         return math.inf
     logits = kernel.scale * queries @ keys.T

@@ -5,12 +5,14 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from discreet import _validate
-from discreet.features.fourier import FREQUENCIES, random_error
+from discreet.features.fourier import FREQUENCIES, Fourier, random_error
 from discreet.features.kernel import Kernel, check_logit
+from discreet.features.public_rows import PublicRows
 from discreet.readers.attention.error_model import ErrorModel, Goal, Sample
 from discreet.readers.attention.layout import Layout, Request, choose
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
+from discreet.readers.attention.reference import USUAL_POINTS
 from discreet.sums.forecast import Forecast
 from discreet.sums.layout import check_tau, default_tau
 from discreet.sums.mechanism import Mechanism
@@ -93,6 +95,7 @@ def _layout(
         else options.number("tau", *layer)
     )
     kernel = options.kernel_of(*layer)
+    points = options.reference_of(*layer, dim=shape.key_dim)
     if isinstance(kernel, Kernel):
         given = {"scale": scale, "key_norm": key_norm, "query_norm": query_norm}
         _check_kernel(kernel, shape, given)
@@ -102,7 +105,7 @@ def _layout(
         check_tau(tau, value_norm)
         public_rows = options.public_rows_of(*layer, dim=shape.key_dim)
         norms = (key_norm, query_norm, value_norm)
-        same = (kernel, shape.key_dim, shape.value_dim, scale, tau, norms, public_rows)
+        same = (kernel, shape.key_dim, shape.value_dim, scale, tau, norms, public_rows, points)
         if same not in known:
             request = Request(
                 name=kernel,
@@ -119,7 +122,8 @@ def _layout(
                     shape,
                     tau=tau / value_norm,
                     multiplier=multiplier,
-                    sample=None if public_rows is None else Sample.of(public_rows.mixed / key_norm),
+                    sample=_sample(public_rows, key_norm),
+                    reference=_sample(points, key_norm),
                 ),
             )
             known[same] = choose(request)
@@ -131,11 +135,23 @@ def _layout(
         value_norm=value_norm,
         tau=tau,
         resolution=value_resolution(multiplier, rows_hint=options.rows_hint),
+        # Other kernels are read as they are.
+        reference=points if isinstance(kernel, Fourier) else None,
     )
 
 
+def _sample(rows: PublicRows | None, norm: float) -> Sample | None:
+    return None if rows is None else Sample.of(rows.mixed / norm)
+
+
 def _spread(
-    rows: int | None, shape: Shape, *, tau: float, multiplier: float, sample: Sample | None
+    rows: int | None,
+    shape: Shape,
+    *,
+    tau: float,
+    multiplier: float,
+    sample: Sample | None,
+    reference: Sample | None,
 ) -> ErrorModel | None:
     """Return what answers will be like with the usual random features; None without a number."""
     if rows is None:
@@ -148,6 +164,8 @@ def _spread(
         multiplier=multiplier,
         weight_error=random_error(FREQUENCIES),
         sample=sample,
+        points=USUAL_POINTS,
+        reference=reference,
     )
 
 

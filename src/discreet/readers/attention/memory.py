@@ -210,11 +210,11 @@ class Memory(Release[Layout]):
         return other
 
     def with_reference(self, points: Array = None) -> "Memory":
-        """Return the same release, read more exactly near public points.
+        """Return the same release, read near other public points.
 
-        For random Fourier features; other kernels are read as they are. Whoever has the file may do
-        that: it is post-processing, and costs no privacy. A file that is saved has the points in
-        it. `docs/errors.md`, "Reading near public points".
+        Random Fourier features are read more exactly near public points; other kernels are read as
+        they are. Whoever has the file may do that: it is post-processing, and costs no privacy. A
+        file that is saved has the points in it. `docs/errors.md`, "Reading near public points".
 
         Args:
             points: public rows like the private keys, or example queries like those that will be
@@ -222,11 +222,8 @@ class Memory(Release[Layout]):
                 rows must not be among them: points are no part of the guarantee. None for points
                 that are spread evenly.
         """
-        if points is None:
-            other = type(self)(self._released)
-            other._read = Reader.near  # noqa: SLF001 (part of the class)
-            return other
-        layout = replace(self._released.layout, reference=PublicRows(points, name="reference"))
+        near = None if points is None else PublicRows(points, name="reference")
+        layout = replace(self._released.layout, reference=near)
         return type(self)(replace(self._released, layout=layout))
 
     @cached_property

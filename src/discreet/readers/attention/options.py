@@ -1,7 +1,7 @@
 """What a caller of `build`, `build_many`, `Builder` or `plan` asks for: one list of options."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Required, TypedDict
 
 from discreet import _validate
@@ -10,8 +10,9 @@ from discreet.errors import InvalidInput
 from discreet.features import registry
 from discreet.features.base import NORMS
 from discreet.features.kernel import Kernel
+from discreet.features.public_rows import PublicRows
 from discreet.readers.attention.error_model import Goal
-from discreet.sums.mechanism import PerLayer, SharedOptions, numbers
+from discreet.sums.mechanism import PerLayer, SharedOptions, checked_points, numbers
 
 KernelPerLayer = str | Kernel | Sequence[str | Kernel]
 
@@ -31,6 +32,7 @@ class CommonOptions(TypedDict, total=False):
     features: int | None
     goal: str
     public_rows: Array
+    reference: Array
     tau: PerLayer | None
     group_rows: float
 
@@ -68,8 +70,13 @@ class Options(SharedOptions):
         goal: what answers are for: "rank" (votes, classes) or "average" (the numbers themselves).
             The recommended scale follows from it.
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d);
-            for several layers also a list with one such array for each. "auto" makes landmarks of
-            them where they do better than random features; they become part of the release.
+            for several layers also a list with one such array for each. Random features are read
+            more exactly near them (`reference`); "auto" makes landmarks of them where these do
+            better still. They become part of the release.
+        reference: points near which random features are read more exactly, shape (n, d), or a list
+            with one such array for each layer: public rows, or example queries like those that will
+            be asked. None for `public_rows`, and beside them points that are spread evenly. They
+            become part of the release; `discreet.load` and `Memory.with_reference` take others.
         tau: weight of the denominator; None for value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
         leaks: names of what was taken from the private rows, which the guarantee does not cover.
@@ -82,6 +89,7 @@ class Options(SharedOptions):
     eps_s: float = 0.05
     features: int | None = None
     goal: str = Goal.RANK
+    reference: Array = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,6 +97,7 @@ class Options(SharedOptions):
             "query_norm": numbers("query_norm", self.query_norm, NORMS),
             "eps_s": _validate.real("eps_s", self.eps_s, above=0, below=1),
             "goal": Goal.parse(self.goal),
+            "reference": checked_points("reference", self.reference),
         }
         if self.scale is not None:
             checked["scale"] = numbers("scale", self.scale, {"above": 0})
@@ -104,6 +113,20 @@ class Options(SharedOptions):
             elif kernel != registry.AUTO:
                 registry.KERNELS.kind_named(kernel)
         self._keep(checked)
+
+    def reference_of(self, layer: int, layers: int, *, dim: int) -> PublicRows | None:
+        """Return the points that one of so many layers is read near: its own, or public rows.
+
+        Args:
+            layer: which, from 0 on.
+            layers: how many there are.
+            dim: width of its keys.
+
+        Raises:
+            InvalidInput: there are not as many as layers, or points are not as wide as keys.
+        """
+        own = self._points_of("reference", layer, layers, dim=dim)
+        return self.public_rows_of(layer, layers, dim=dim) if own is None else own
 
     def kernel_of(self, layer: int, layers: int) -> str | Kernel:
         """Return the kernel that one of so many layers has: the same for all, or its own.

@@ -20,6 +20,7 @@ from discreet.features.kernel import Evidence, Kernel
 from discreet.readers.attention.error_model import ErrorModel, Sample
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.reader import WITHIN, at_origin
+from discreet.readers.attention.reference import usual_points
 from discreet.sums.asking import Placed, ask
 from discreet.sums.release import Released
 from discreet.sums.settings import CLEAR
@@ -125,6 +126,9 @@ class Prediction:
         known = layout.kernel.public_sample
         if known is not None:
             sample = Sample.of(known)
+        near = None
+        if layout.reference is not None:
+            near = Sample.of(layout.reference.mixed / layout.kernel.key_norm)
         kernel, tau = layout.kernel, layout.real_tau / layout.value_norm
         numerator = sigma * layout.real_unit * kernel.bound / math.exp(kernel.largest_logit)
         spread = ErrorModel(
@@ -135,6 +139,8 @@ class Prediction:
             multiplier=numerator / layout.value_norm / math.hypot(1, tau),
             weight_error=kernel.weight_error,
             sample=sample,
+            points=usual_points(kernel),
+            reference=near,
         )
         return cls(kernel=kernel, spread=spread, value_norm=layout.value_norm)
 

@@ -54,16 +54,20 @@ class Known(NamedTuple):
         answers: shape (heads, m, d_v).
         noise: the standard error of a numerator over the denominator, in units of the length of
             values, shape (heads, m, 1).
+        noise_of_rest: the same of what blocks of draws add; all of it without reference points.
         left_out: what answers are without each block of draws, in these units, shape
-            (heads, blocks, m, d_v). Further apart where part of a remainder is left out, by as much
-            as that may cost.
+            (heads, blocks, m, d_v).
+        doubt: the mean square of what is lost with the part of a remainder that is left out, in
+            the square of these units, shape (heads, m, d_v); zero without reference points.
         certified: so many standard errors hold what a kernel can do to a number, shape
             (heads, m, 1); zero if its error is one of draws.
     """
 
     answers: Array
     noise: Array
+    noise_of_rest: Array
     left_out: Array
+    doubt: Array
     certified: Array
 
 
@@ -98,7 +102,7 @@ class Reader:
         Args:
             released: the noisy sums, with what is public about them.
         """
-        return cls.plain(released) if released.layout.reference is None else cls.near(released)
+        return cls.near(released)
 
     @classmethod
     def near(cls, released: Released[Layout]) -> "Reader":
@@ -111,7 +115,7 @@ class Reader:
             released: the noisy sums, with what is public about them.
         """
         layout, kernel = released.layout, released.layout.kernel
-        if not isinstance(kernel, Fourier) or kernel.blocks < 2:
+        if not isinstance(kernel, Fourier) or not reference.usual_points(kernel):
             return cls.plain(released)
         noise = np.full(layout.columns, _deviation(released))
         noise[-1] /= layout.real_tau
@@ -121,6 +125,7 @@ class Reader:
             layout.reference,
             noise=noise,
             value_norm=layout.value_norm,
+            heads=round(released.mechanism.sensitivity**2),  # each moves by one
         )
         return cls._reading(released, arrays)
 
@@ -270,22 +275,18 @@ class Reader:
         xp = namespace(clipped)
         blocks = self.readout.blocks(clipped, squared, arrays)
         inside, den = self._quotients(blocks.sums, squared, arrays)
-        noise = blocks.norms * self.deviation / self._factor(squared) / den
-        noise = noise / self.layout.value_norm
-        certified = xp.zeros_like(den)
+        over = self.deviation / self._factor(squared) / den / self.layout.value_norm
+        own = self.kernel.query_norms(clipped, squared, arrays) * blocks.kept
+        far = xp.full_like(den, _FAR_OFF)
+        noise, noise_of_rest = (xp.minimum(each * over, far) for each in (blocks.norms, own))
+        without = self._left_out(blocks)
+        doubt, certified = xp.zeros_like(inside), xp.zeros_like(den)
         if self.kernel.evidence is Evidence.CERTIFICATE:
             certified = self._certified_part(den, clipped, squared, arrays, self.certified)
-        far = xp.full_like(noise, _FAR_OFF)
-        without = self._left_out(blocks)
         if self.kernel.evidence is Evidence.DRAWS:
-            jackknife = self._jackknife(without)
             rest = self._rest(blocks, inside, den)
-            doubt = _doubt(jackknife, rest, blocks.kept, blocks.doubt)
-            none = xp.zeros_like(jackknife)
-            wider = xp.sqrt(1 + doubt / xp.where(jackknife > none, jackknife, none + 1))
-            mean = xp.mean(without, axis=1, keepdims=True)
-            without = mean + (without - mean) * xp.expand_dims(wider, axis=1)
-        return Known(inside, xp.minimum(noise, far), without, certified)
+            doubt = _doubt(self._jackknife(without), rest, blocks.kept, blocks.doubt)
+        return Known(inside, noise, noise_of_rest, without, doubt, certified)
 
     def sums(self, rows: Array, arrays: Mapping[str, Array]) -> tuple[Array]:
         """Return AV and, last, D, before normalisation and clamping, shape (heads, m, d_v + 1).
@@ -343,8 +344,8 @@ class Reader:
         far = xp.full_like(noise, _FAR_OFF)
         known, own = (xp.minimum(each / norm, far) ** 2 for each in (noise, noise_of_rest))
         beyond = jackknife - own
-        kernel = xp.maximum(beyond, xp.zeros_like(beyond)) * self.widening**2
-        return xp.sqrt(known + kernel + doubt) * norm
+        kernel = (xp.maximum(beyond, xp.zeros_like(beyond)) + doubt) * self.widening**2
+        return xp.sqrt(known + kernel) * norm
 
     def _rest(self, blocks: Blocks, inside: Array, den: Array) -> Array:
         """Return what blocks of draws add to answers, in units of the length of values."""

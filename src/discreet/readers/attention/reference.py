@@ -10,7 +10,8 @@ not explain, the remainder e, is read as before (`readout`).
   frequencies is what T gets wrong there when it is fitted on all other folds. So, with ρ = 1, the
   mean over draws of frequencies is the same as the plain readout's, wherever the rows are; and the
   variance is that of e instead of that of S. A wrong reference explains nothing, and costs nothing.
-- The ridge is the one with the shortest remainder.
+- The ridge is the one with the shortest remainder, and so is the weight that a caller's points have
+  beside the usual ones: points that explain nothing are not used.
 - ρ weighs what leaving the remainder out would cost against what it adds (`_share_kept`): where
   all rows lie near points, the remainder is noise and chance, and little of it is kept.
 
@@ -20,9 +21,9 @@ costs no privacy. `docs/errors.md`, "Reading near public points".
 
 import hashlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,13 +31,22 @@ from numpy.typing import NDArray
 
 from discreet._typing import Floats
 from discreet.features.fourier import Fourier, public_normals
+from discreet.features.kernel import Kernel
 from discreet.features.public_rows import PublicRows
 
 # Points that nobody has to give: so many on the sphere of the longest keys, and so many inside it;
 # and which share of the prior variance those on the sphere have. Beside a caller's own points there
-# are half as many, with a small share of all.
+# are half as many, with one of these shares of all.
 _ON_SPHERE, _INSIDE, _SPHERE_SHARE = 1024, 512, 0.7
-_USUAL_SHARE = 0.1
+_USUAL_SHARES = (0.1, 0.5)
+USUAL_POINTS = _ON_SPHERE + _INSIDE
+
+# So many frequencies tell which share is best.
+_THINNED = 256
+
+# Releases of more features than these, in all heads together, have fewer of the usual points: down
+# to one in so many.
+_AT_FULL_EFFORT, _LEAST_EFFORT = 2**13, 8
 
 # Ridges to choose from, over the mean eigenvalue of the features of points.
 _RIDGES = tuple(10.0 ** (half / 2) for half in range(-3, 5))
@@ -53,14 +63,20 @@ _LEAST_KEPT = 1 / 64
 # What a remainder stands for is looked at where so many points are, or a few more.
 _TRIED = 256
 
-# So many pairs of folds tell what is missing, or a few fewer.
-_PAIRS = 120
+# So many pairs of folds tell what is missing, or a few fewer: the fewer, the larger folds are.
+_FEWEST_PAIRS, _MOST_PAIRS = 40, 120
 
 # The features of points are remembered for the next memory up to so many features: 100 MB or less.
 _MOST_KEPT = 4096
 
-# So many rows of signs tell ‖h‖ within 4% or so.
+# So many rows of signs tell ‖h‖ within 4% or so; in a release of many heads, 64 of them within 9%.
 _SIGN_ROWS = 256
+
+
+def usual_points(kernel: Kernel) -> int:
+    """Return how many points nobody has to give, for one head; zero if a kernel has no draws."""
+    draws = isinstance(kernel, Fourier) and kernel.blocks > 1
+    return USUAL_POINTS if draws else 0
 
 
 def fit(
@@ -70,11 +86,13 @@ def fit(
     *,
     noise: Floats,
     value_norm: float,
+    heads: int,
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays with which `Readout` reads a state near points.
 
     It takes about a second for 2,048 features, and while it lasts a few matrices of as many rows as
-    there are features, and as many columns as there are points.
+    there are features, and as many columns as there are points. Of many heads each takes a tenth
+    of a second or two.
 
     Args:
         kernel: the feature map.
@@ -82,27 +100,28 @@ def fit(
         reference: a caller's public points, in the units of keys; None if there are none.
         noise: the standard deviation of the noise on each column of the state, shape (c,).
         value_norm: public bound on values.
+        heads: of the whole release: where there are many, each has fewer of the usual points.
     """
-    places = _Places(kernel, arrays["frequencies"], reference)
+    waves = _Waves.of(kernel, arrays["frequencies"])
+    columns = _Columns.of(waves, arrays, noise, value_norm)
+    fewer = min(max(heads * waves.size // _AT_FULL_EFFORT, 1), _LEAST_EFFORT)
+    places = _best(_Places(kernel, arrays["frequencies"], fewer), reference, waves, columns)
     small = kernel.features <= _MOST_KEPT
     basis = _basis(places) if small else _basis.__wrapped__(places)
-    waves, points, roots = basis.waves, basis.points, np.sqrt(basis.shares)[:, None]
-    columns = _Columns.of(waves, arrays, noise, value_norm)
-    ridges, rest = _shortest_remainder(basis, columns)
+    points, roots = basis.points, np.sqrt(basis.shares)[:, None]
+    ridges, rest, _ = _shortest_remainder(basis, columns)
     weights = basis.weights(columns.state, rest, ridges)
     mass = columns.mass(np.sum(weights[:, :, -1] * roots, axis=0), rest, kernel.largest_logit)
     share = _share_kept(basis, columns, rest, ridges, mass)
 
-    signs = np.sign(public_normals("discreet signs", waves.size * _SIGN_ROWS))
-    signs = signs.reshape(waves.size, 1, _SIGN_ROWS) * waves.used[:, None, None]
-    signs = np.repeat(signs, len(ridges), axis=1)
-    rest_of_signs = basis.remainder_at(signs, ridges)
-    point_signs = basis.weights(signs, rest_of_signs, ridges)
+    sign_rows = max(_SIGN_ROWS // fewer, 64)
+    signs = [basis.signs(ridge, sign_rows) for ridge in ridges.tolist()]
+    rest_of_signs, point_signs = (np.stack(each) for each in zip(*signs, strict=True))
 
     by_head = (1, 0, 2)
     half = kernel.largest_logit / (2 * kernel.query_norm**2)
     cosines, sines = np.split(rest.transpose(by_head) * waves.root, 2, axis=1)
-    cosine_signs, sine_signs = np.split(rest_of_signs.transpose(by_head) * waves.root, 2, axis=1)
+    cosine_signs, sine_signs = np.split(rest_of_signs * waves.root, 2, axis=1)
     return {
         "frequencies": arrays["frequencies"],
         "cosines": cosines,
@@ -114,7 +133,7 @@ def fit(
         "kept": share.kept[:, None, None],
         "usual_square": share.usual_square[:, None, None],
         "doubt": share.doubt[:, None, None],
-        "reference_signs": point_signs.transpose(by_head) * roots,
+        "reference_signs": point_signs * roots,
         "cosine_signs": cosine_signs,
         "sine_signs": sine_signs,
     }
@@ -127,17 +146,21 @@ class _Places:
     Attributes:
         kernel: the feature map.
         frequencies: as they are read, shape (d, m); with zeros for those that the last block lacks.
+        fewer: how many times fewer of the usual points there are.
         reference: a caller's points, if there are any.
+        usual_share: of the prior variance, that the usual points have beside them.
     """
 
     kernel: Fourier
     frequencies: Floats
-    reference: PublicRows | None
+    fewer: int
+    reference: PublicRows | None = None
+    usual_share: float = 1.0
 
     @cached_property
     def _known_by(self) -> tuple[object, ...]:
         digest = hashlib.sha256(np.ascontiguousarray(self.frequencies).tobytes()).digest()
-        return self.kernel, digest, self.reference
+        return self.kernel, digest, self.fewer, self.reference, self.usual_share
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Places) and self._known_by == other._known_by
@@ -147,8 +170,8 @@ class _Places:
 
     def points(self) -> tuple[Floats, Floats]:
         """Return points in the units of queries, (M, d), and their shares, which add up to one."""
-        halved = 1 if self.reference is None else 2
-        on_sphere, inside = _ON_SPHERE // halved, _INSIDE // halved
+        fewer = max(self.fewer, 1 if self.reference is None else 2)
+        on_sphere, inside = _ON_SPHERE // fewer, _INSIDE // fewer
         size = (on_sphere + inside, self.kernel.dim)
         drawn = public_normals("discreet reference points", math.prod(size)).reshape(size)
         drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
@@ -159,9 +182,30 @@ class _Places:
             return drawn * self.kernel.query_norm, shares
         given = self.reference.rows / self.kernel.key_norm
         given = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1.0)
-        own = np.full(len(given), (1 - _USUAL_SHARE) / len(given))
+        own = np.full(len(given), (1 - self.usual_share) / len(given))
         points = np.concatenate([drawn, given]) * self.kernel.query_norm
-        return points, np.concatenate([shares * _USUAL_SHARE, own])
+        return points, np.concatenate([shares * self.usual_share, own])
+
+
+def _best(
+    usual: _Places, reference: PublicRows | None, waves: "_Waves", columns: "_Columns"
+) -> _Places:
+    """Return the places that explain a state best: a caller's points, with some weight, or none.
+
+    Of all heads together, by what some of the frequencies leave over.
+    """
+    if reference is None:
+        return usual
+    given = [replace(usual, reference=reference, usual_share=each) for each in _USUAL_SHARES]
+    some, rows = waves.thinned(_THINNED)
+    state = columns._replace(state=columns.state[rows])
+    whole = np.sum(state.centred(state.state) ** 2, axis=(0, 2))
+
+    def left_over(places: _Places) -> float:
+        length = _shortest_remainder(_Basis.of(*places.points(), some), state)[2]
+        return float(np.sum(length / np.maximum(whole, np.finfo(np.float64).tiny)))
+
+    return min((*given, usual), key=left_over)
 
 
 # Memories of one kind follow each other, as those of a stream do: the last two are remembered.
@@ -204,6 +248,19 @@ class _Waves:
     def size(self) -> int:
         """How many features there are."""
         return len(self.used)
+
+    def thinned(self, count: int) -> tuple["_Waves", NDArray[np.intp]]:
+        """Return so many of the frequencies, the first of each block, and their features' places.
+
+        All of them if they are not more.
+        """
+        total = self.size // 2
+        each = min(max(count // self.blocks, 1), total // self.blocks)
+        some = (np.arange(self.blocks)[:, None] * (total // self.blocks) + np.arange(each)).ravel()
+        rows = np.concatenate([some, some + total])
+        used = self.used[rows]
+        root = 1 / math.sqrt(max(np.sum(used) / 2, 1.0))
+        return _Waves(self.frequencies[:, some], used, root, self.blocks, self.blocks), rows
 
     def features(self, points: Floats) -> Floats:
         """Return features of points, shape (M, 2·m)."""
@@ -277,7 +334,25 @@ class _Basis:
         vectors = self.vectors[:, some]
         return flat - vectors @ (shrink[:, None] * (vectors.T @ flat))
 
-    def _inverses(self, ridge: float) -> Floats:
+    # What does not depend on a state is remembered as long as the basis is.
+    @cached_property
+    def _inverses(self) -> Callable[[float], Floats]:
+        return cache(self._inverses_at)
+
+    @cached_property
+    def signs(self) -> Callable[[float, int], tuple[Floats, Floats]]:
+        """So many rows of signs, as a ridge makes remainders and weights of them (`_signs_at`)."""
+        return cache(self._signs_at)
+
+    def _signs_at(self, ridge: float, rows: int) -> tuple[Floats, Floats]:
+        """Return shapes (2·m, rows) and (M, rows)."""
+        waves, ridges = self.waves, np.array([ridge])
+        signs = np.sign(public_normals("discreet signs", waves.size * rows))
+        signs = signs.reshape(waves.size, 1, rows) * waves.used[:, None, None]
+        rest = self.remainder(signs, ridge)
+        return rest[:, 0], self.weights(signs, rest, ridges)[:, 0]
+
+    def _inverses_at(self, ridge: float) -> Floats:
         """Return λ·[C⁻¹]_ff of each fold f, shape (folds, features of one, features of one)."""
         some, shrink = self._shrink(ridge)
         vectors = self._by_fold[..., some]
@@ -295,22 +370,15 @@ class _Basis:
         parts = np.linalg.solve(self._inverses(ridge), self.waves.by_fold(left))
         return self.waves.back(np.asarray(parts, dtype=np.float64)).reshape(state.shape)
 
-    def remainder_at(self, state: Floats, ridges: Floats) -> Floats:
-        """Return the same, with a ridge for each head."""
-        rest = np.empty_like(state)
-        for ridge in np.unique(ridges):
-            heads = ridges == ridge
-            rest[:, heads] = self.remainder(state[:, heads], ridge)
-        return rest
-
     def missing(self, columns: "_Columns", ridges: Floats) -> Floats:
         """Return the mean square of what points lack where some of them are, shape (heads, c).
 
         For each of many pairs of folds, both are predicted by all the others.
         """
-        folds = self.waves.folds
+        folds, size = self.waves.folds, self.waves.size
+        most = min(max(_MOST_PAIRS * 1024 // size, _FEWEST_PAIRS), _MOST_PAIRS)
         pairs = np.stack(np.triu_indices(folds, 1), axis=1)
-        pairs = pairs[:: -(-len(pairs) // _PAIRS)]
+        pairs = pairs[:: -(-len(pairs) // most)]
         total = np.zeros(columns.noise.shape)
         for ridge in np.unique(ridges):
             heads = ridges == ridge
@@ -425,8 +493,9 @@ class _Columns(NamedTuple):
         """Return the square of how much answers differ from their mean, typically, (heads,)."""
         squares = np.sum(self.centred(self.state) ** 2, axis=0)
         signal = squares - len(self.state) * self.noise
-        below = np.maximum(signal[:, -1], 1e-9 * squares[:, -1])
-        return np.asarray(np.clip(np.sum(signal[:, :-1], axis=1) / below, 0.0, self.value_norm**2))
+        below = np.maximum(signal[:, -1], 1e-9 * squares[:, -1] + np.finfo(np.float64).tiny)
+        above = np.clip(np.sum(signal[:, :-1], axis=1), 0.0, self.value_norm**2 * below)
+        return np.asarray(above / below)
 
     def mass(self, weights: Floats, rest: Floats, logit: float) -> Floats:
         """Return Σ_i c_i over all rows, each c_i from 1 to e^(t/2), shape (heads,).
@@ -437,14 +506,16 @@ class _Columns(NamedTuple):
             logit: the largest, t.
         """
         state, noise = self.state[..., -1], len(self.state) * self.noise[:, -1]
-        whole = np.sum(state * state, axis=0) - noise
+        squares = np.sum(state * state, axis=0)
         left = np.sum(state * rest[..., -1], axis=0) - noise
-        explained = np.clip((whole - left) / np.maximum(whole, np.finfo(np.float64).tiny), 0.01, 1)
+        # Where all is noise, nothing is known, and the bounds decide.
+        whole = np.maximum(squares - noise, 1e-9 * squares + np.finfo(np.float64).tiny)
+        explained = np.clip((squares - noise - left) / whole, 0.01, 1)
         return np.asarray(np.clip(weights / explained, self.rows, self.rows * math.exp(logit / 2)))
 
 
-def _shortest_remainder(basis: _Basis, columns: _Columns) -> tuple[Floats, Floats]:
-    """Return the ridge of each head, and the remainder, shape (2·m, heads, c).
+def _shortest_remainder(basis: _Basis, columns: _Columns) -> tuple[Floats, Floats, Floats]:
+    """Return the ridge of each head, the remainder, shape (2·m, heads, c), and its squared length.
 
     Remainders are measured as quotients are wrong by them: by that of the numerators, and by that
     of the denominator times how much answers differ.
@@ -459,7 +530,7 @@ def _shortest_remainder(basis: _Basis, columns: _Columns) -> tuple[Floats, Float
         shorter = length < least
         least, ridges = np.where(shorter, length, least), np.where(shorter, ridge, ridges)
         best = np.where(shorter[:, None], rest, best)
-    return ridges, best
+    return ridges, best, least
 
 
 class _Share(NamedTuple):
@@ -509,7 +580,9 @@ def _share_kept(
     def together(squares: Floats) -> Floats:
         return np.asarray(np.sum(squares[:, :-1], axis=1) + spread * squares[:, -1])
 
-    tiny = np.finfo(np.float64).tiny
+    # Far below what rounding leaves, so that nothing is divided by zero.
+    size = np.sum(columns.state[..., -1] ** 2, axis=0) + waves.size * columns.noise[:, -1]
+    tiny = 1e-30 * size + np.finfo(np.float64).tiny
     variance = together(by_column) + tiny
     whole = together(tried.mean(np.sum(read, axis=0) ** 2)) + tiny
     missing = np.maximum(together(basis.missing(columns, ridges)), 0.0)

@@ -142,7 +142,7 @@ def test_heads_are_differentiable():
 
 
 def test_the_standard_error_follows_its_formula():
-    memory = discreet.build(KEYS, VALUES, **SPEND, scale=1.0, kernel="fourier", tau=0.4)
+    memory = discreet.build(KEYS, VALUES, **SPEND, scale=1.0, kernel="fourier", tau=0.4).plain
     num_err, den_err = memory.sums_stderr(QUERIES)
     sigma = discreet.accounting.gaussian_sigma(**SPEND)
     worst = sigma * math.exp(1.0) * math.hypot(1.0, 0.4)

@@ -59,16 +59,16 @@ def test_rows_near_the_points_are_read_several_times_more_exactly(
 ) -> None:
     queries, public, keys = rows[:200], rows[200:700], rows[700:]
     truth = exact(queries, keys)
-    plain = rms(memory.attend(queries) - truth)
+    plain = rms(memory.plain.attend(queries) - truth)
     assert rms(memory.with_reference(public).attend(queries) - truth) < plain / 3
-    assert rms(memory.with_reference().attend(queries) - truth) < plain
+    assert rms(memory.attend(queries) - truth) < plain
 
 
 def test_even_rows_need_no_points_of_anybody() -> None:
     rows = even(np.random.default_rng(3), 20_200)
     memory, truth = built(rows[200:]), exact(rows[:200], rows[200:])
-    plain = rms(memory.attend(rows[:200]) - truth)
-    assert rms(memory.with_reference().attend(rows[:200]) - truth) < plain / 2
+    plain = rms(memory.plain.attend(rows[:200]) - truth)
+    assert rms(memory.attend(rows[:200]) - truth) < plain / 2
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
@@ -83,7 +83,7 @@ def test_points_elsewhere_cost_nothing(rows: np.ndarray, count: int, epsilon: fl
         errors.append(
             [
                 rms(each.attend(queries) - truth)
-                for each in (memory, memory.with_reference(elsewhere))
+                for each in (memory.plain, memory.with_reference(elsewhere))
             ]
         )
     plain, wrong = np.sqrt(np.mean(np.square(errors), axis=0))
@@ -126,7 +126,7 @@ def test_a_file_keeps_the_points(rows: np.ndarray, memory: discreet.Memory, tmp_
     with pytest.warns(discreet.NotPrivateWarning):
         loaded = discreet.load(tmp_path / "memory.safetensors")
     assert np.array_equal(loaded.attend(rows[:9]), near.attend(rows[:9]))
-    assert np.array_equal(loaded.plain.attend(rows[:9]), memory.attend(rows[:9]))
+    assert np.array_equal(loaded.plain.attend(rows[:9]), memory.plain.attend(rows[:9]))
     assert loaded.guarantee == memory.guarantee
 
 
