@@ -1,8 +1,9 @@
 """How far answers are from exact attention, and how often their ± holds: docs/errors.md, measured.
 
-Run: python benchmarks/errors.py (up to half an hour on one core; needs scikit-learn and
-matplotlib). It prints the measured part of docs/errors.md and, with --write, puts it there, with
-two pictures. --quick has few builds of few rows, and takes a minute.
+Run: python benchmarks/errors.py (up to an hour on one core; needs scikit-learn and matplotlib). It
+prints the two measured parts of docs/errors.md and, with --write, puts them there, with pictures.
+--only makes one of them: `errors`, or `readout`, one release read in several ways
+(`errors_readout.py`). --quick has few builds of few rows, and takes some minutes.
 
 - Data: points of a sphere, evenly spread and in twelve clusters, handwritten digits, and sentences
   of film reviews through a real encoder. Rows of a source are split into queries, public rows
@@ -16,8 +17,10 @@ two pictures. --quick has few builds of few rows, and takes a minute.
 import argparse
 import pathlib
 import time
+import warnings
 from collections.abc import Sequence
 
+import errors_readout
 import numpy as np
 from errors_measure import (
     EPSILONS,
@@ -49,14 +52,17 @@ from errors_measure import (
     said,
     sources,
 )
-from errors_pictures import draw_epsilon, draw_intervals
+from errors_pictures import draw_epsilon, draw_intervals, draw_readout
+from matplotlib.figure import Figure
 from sharing import ROOT, replaced, table, tell
 
+from discreet.errors import MostlyNoiseWarning
 from discreet.readers.attention.reader import WITHIN
 from discreet_benchmarks.paper.page import save
 
 PAGE = ROOT / "docs" / "errors.md"
 COVERAGE, AGAINST_EPSILON = "errors-coverage.png", "errors-epsilon.png"
+ERRORS, READOUT = PARTS = ("errors", "readout")
 SHARP = 5.0  # the scale at which kernels of as many features are compared
 
 
@@ -284,10 +290,46 @@ def introduction(data: Sequence[Source], effort: Effort) -> list[str]:
     return ["", "## Measured", "", *about]
 
 
-def main() -> None:
-    """Measure, print, and write the page and its pictures if asked."""
+def errors_part(effort: Effort, cache: pathlib.Path) -> tuple[str, dict[str, Figure]]:
+    """Measure intervals, errors and plans; return the part of the page and its pictures."""
+    data = sources(effort, cache)
+    by_kernel, curves = intervals(data, effort), by_epsilon(data, effort)
+    lines = [
+        *introduction(data, effort),
+        *intervals_page(by_kernel),
+        *epsilon_page(curves),
+        *features_page(data, effort),
+        *plan_page(data, effort),
+    ]
+    pictures = {COVERAGE: draw_intervals(by_kernel), AGAINST_EPSILON: draw_epsilon(curves)}
+    return "\n".join(lines), pictures
+
+
+def readout_part(
+    amount: errors_readout.Amount, data: pathlib.Path | None
+) -> tuple[str, dict[str, Figure]]:
+    """Measure one release in several ways; return the part of the page and its picture."""
+    found, grown = errors_readout.cells(amount, data), errors_readout.growing(amount)
+    lines = errors_readout.page(amount, found, grown)
+    return "\n".join(lines), {errors_readout.PICTURE: draw_readout(grown)}
+
+
+def write(folder: pathlib.Path, name: str, part: str, pictures: dict[str, Figure]) -> None:
+    """Put a part into the page of a folder, and its pictures beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    page = folder / PAGE.name
+    text = (page if page.exists() else PAGE).read_text(encoding="utf-8")
+    section = None if name == ERRORS else name
+    page.write_text(replaced(text, "errors", part, section), encoding="utf-8")
+    for file, figure in pictures.items():
+        save(figure, folder / file)
+
+
+def given() -> argparse.Namespace:
+    """Return the options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few builds of few rows")
+    parser.add_argument("--only", choices=PARTS, help="measure and write one part of the page")
     parser.add_argument("--write", action="store_true", help="write docs/errors.md, with pictures")
     parser.add_argument(
         "--out", type=pathlib.Path, default=PAGE.parent, help="folder of the page to write"
@@ -295,29 +337,27 @@ def main() -> None:
     parser.add_argument(
         "--cache", type=pathlib.Path, default=ROOT / "build" / "embeddings", help="of sentences"
     )
-    options = parser.parse_args()
-    effort = QUICK if options.quick else FULL
-    start = time.monotonic()
-    data = sources(effort, options.cache)
-    by_kernel, curves = intervals(data, effort), by_epsilon(data, effort)
-    part = "\n".join(
-        [
-            *introduction(data, effort),
-            *intervals_page(by_kernel),
-            *epsilon_page(curves),
-            *features_page(data, effort),
-            *plan_page(data, effort),
-        ]
+    parser.add_argument(
+        "--data", type=pathlib.Path, help="folder of more rows to read out (errors_readout.py)"
     )
-    tell(f"{(time.monotonic() - start) / 60:.1f} minutes")
-    print(part)
-    if options.write:
-        page = options.out / PAGE.name
-        known = page if page.exists() else PAGE
-        known_text = known.read_text(encoding="utf-8")
-        page.write_text(replaced(known_text, "errors", part), encoding="utf-8")
-        save(draw_intervals(by_kernel), options.out / COVERAGE)
-        save(draw_epsilon(curves), options.out / AGAINST_EPSILON)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, print, and write the page and its pictures if asked."""
+    options = given()
+    warnings.simplefilter("ignore", MostlyNoiseWarning)  # the page shows where they are
+    start = time.monotonic()
+    for name in PARTS if options.only is None else (options.only,):
+        if name == ERRORS:
+            part, pictures = errors_part(QUICK if options.quick else FULL, options.cache)
+        else:
+            amount = errors_readout.QUICK if options.quick else errors_readout.FULL
+            part, pictures = readout_part(amount, options.data)
+        tell(f"{(time.monotonic() - start) / 60:.1f} minutes")
+        print(part)
+        if options.write:
+            write(options.out, name, part, pictures)
 
 
 if __name__ == "__main__":

@@ -156,15 +156,15 @@ def rms(numbers: np.ndarray) -> float:
     return math.sqrt(np.mean(np.square(numbers)))
 
 
-def even(count: int) -> np.ndarray:
-    """Return points of a sphere in 16 dimensions."""
-    return unit(np.random.default_rng(1).normal(size=(count, 16)))
+def even(count: int, dim: int = 16, *, seed: int = 1) -> np.ndarray:
+    """Return points of a sphere."""
+    return unit(np.random.default_rng(seed).normal(size=(count, dim)))
 
 
-def clusters(count: int) -> np.ndarray:
+def clusters(count: int, dim: int = 16, *, seed: int = 2) -> np.ndarray:
     """Return points around twelve centres, as tests/statistical/test_standard_errors.py does."""
-    centres = unit(np.random.default_rng(2).normal(size=(12, 16)))
-    return unit(centres[np.arange(count) % 12] + 0.7 * even(count))
+    centres = unit(np.random.default_rng(seed).normal(size=(12, dim)))
+    return unit(centres[np.arange(count) % 12] + 0.7 * even(count, dim, seed=seed - 1))
 
 
 def sphere(name: str, keys: np.ndarray, counts: tuple[int, ...]) -> Source:

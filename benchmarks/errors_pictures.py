@@ -1,4 +1,4 @@
-"""The two pictures of `errors.py`."""
+"""The three pictures of `errors.py`."""
 
 from collections.abc import Sequence
 
@@ -14,6 +14,8 @@ from errors_measure import (
     Cell,
     Curves,
 )
+from errors_readout import AFTER, ALIKE, BEFORE
+from errors_readout import Cell as ReadoutCell
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -25,6 +27,7 @@ from discreet.readers.attention.reader import WITHIN
 from discreet_benchmarks.paper.page import panels
 
 LOOKS = {FOURIER: ("o-", "#0072b2"), FEWER: ("s--", "#222222"), NYSTROM: ("^:", "#d55e00")}
+READ_LOOKS = {BEFORE: ("s--", "#222222"), AFTER: ("o-", "#0072b2"), ALIKE: ("^-", "#009e73")}
 LEGEND = {"loc": "outside upper left", "ncols": 4, "frameon": False, "fontsize": 9}
 
 
@@ -101,6 +104,28 @@ def draw_source(axis: Axes, name: str, curves: Curves) -> None:
     axis.set_title(f"{name}, {count:,} rows", fontsize=10, loc="left")
     axis.set_xticks(EPSILONS, [f"{each:g}" for each in EPSILONS])
     axis.xaxis.set_minor_locator(NullLocator())
+    plain_numbers(axis)
+
+
+def plain_numbers(axis: Axes) -> None:
+    """Write 0.02 instead of a power of ten."""
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.3g}"))
     axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+def draw_readout(grown: Sequence[ReadoutCell]) -> Figure:
+    """Draw errors against rows for each way of reading, above the noise alone."""
+    figure, [axis] = panels(1, size=(6.4, 4.4))
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+    counts = [cell.rows for cell in grown]
+    for way, (mark, colour) in READ_LOOKS.items():
+        axis.plot(counts, [cell.error[way] for cell in grown], mark, color=colour, ms=5, label=way)
+    noise = [cell.noise for cell in grown]
+    axis.plot(counts, noise, ":", color="#777777", linewidth=1.5, label="noise alone")
+    axis.set(xscale="log", yscale="log", xlabel="rows", ylabel="error")
+    axis.set_xticks(counts, [f"{each:,}" for each in counts])
+    axis.xaxis.set_minor_locator(NullLocator())
+    plain_numbers(axis)
+    figure.legend(*axis.get_legend_handles_labels(), **(LEGEND | {"ncols": 2}))
+    return figure

@@ -18,15 +18,14 @@ import argparse
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
+from sharing import quiet_time
 from torch.nn.functional import scaled_dot_product_attention
 
 import discreet
@@ -61,20 +60,6 @@ def rows(count: int, seed: int) -> np.ndarray:
     """Return float32 rows of length one."""
     made = np.random.default_rng(seed).standard_normal((count, DIM), dtype=np.float32)
     return made / np.linalg.norm(made, axis=1, keepdims=True)
-
-
-def quiet_time(call: Callable[[], object]) -> float:
-    """Return the time of a call: the least of three medians, since neighbours come and go."""
-    call(), call()
-    medians = []
-    for _ in range(3):
-        times: list[float] = []
-        while sum(times) < 0.3 or len(times) < 3:
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
-        medians.append(statistics.median(times))
-    return min(medians)
 
 
 def answers(counts: list[int]) -> list[dict[str, float]]:

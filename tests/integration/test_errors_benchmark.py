@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import errors_measure
+import errors_readout
 import numpy as np
 import pytest
 from errors_measure import FOURIER, MINIMAX, NYSTROM, Effort, Recipe
@@ -37,6 +38,15 @@ def test_only_the_measured_part_of_the_page_is_replaced(benchmark):
     assert benchmark.replaced(twice, "errors", "second") == twice
 
 
+def test_a_page_can_have_two_parts_of_one_script(benchmark):
+    first = benchmark.replaced("# By hand\n", "errors", "first")
+    both = benchmark.replaced(first, "errors", "second", "readout")
+    assert both.startswith(first)
+    assert "<!-- measured: benchmarks/errors.py readout -->\n\nsecond\n\n<!-- end" in both
+    assert benchmark.replaced(both, "errors", "third", "readout") == both.replace("second", "third")
+    assert benchmark.replaced(both, "errors", "third") == both.replace("first", "third")
+
+
 def test_queries_public_and_private_rows_have_nothing_in_common(source):
     parts = (source.queries, source.public(errors_measure.OWN), source.private(300)[0])
     assert [len(part) for part in parts] == [200, 2_000, 300]
@@ -44,6 +54,30 @@ def test_queries_public_and_private_rows_have_nothing_in_common(source):
     others = source.public(errors_measure.RANDOM), source.public(errors_measure.SHUFFLED)
     assert all(each.shape == parts[1].shape for each in others)
     assert not any(np.array_equal(each, parts[1]) for each in others)
+
+
+def test_parts_of_rows_that_are_read_out_have_nothing_in_common():
+    _, rows = errors_readout.made_up(8, 300)
+    parts = (rows.queries, rows.examples, rows.alike, rows.wrong, rows.keys)
+    assert [len(part) for part in parts] == [500, 200, 2_048, 2_048, 300]
+    assert len(np.unique(np.concatenate(parts), axis=0)) == sum(map(len, parts))
+
+
+def test_one_release_is_read_in_several_ways():
+    _, rows = errors_readout.made_up(8, 1_000)
+    ways = errors_readout.GROWING_WAYS
+    cell = errors_readout.measured(rows, 1_000, 8.0, 1, ways)
+    assert cell == errors_readout.measured(rows, 1_000, 8.0, 1, ways)
+    assert cell.error[errors_readout.ALIKE] < cell.error[errors_readout.BEFORE] < cell.spread
+    assert all(0.8 < share <= 1 for share in cell.within.values())
+
+
+def test_a_folder_without_files_leaves_its_rows_out(tmp_path):
+    assert [load(tmp_path) for load in errors_readout.KEPT.values()] == [None] * 3
+    np.savez(tmp_path / "words.npz", x=np.random.default_rng(0).normal(size=(3_000, 5)))
+    words = errors_readout.words(tmp_path)
+    assert words.keys.shape == (252, 5)
+    np.testing.assert_allclose(np.linalg.norm(words.keys, axis=1), 1)
 
 
 def test_a_cell_can_be_measured_again_and_its_builds_differ(source):
@@ -94,5 +128,5 @@ def test_the_measured_part_can_be_made_again(tmp_path):
     headings = [line for line in made.splitlines() if line.startswith("#")]
     assert headings == [line for line in kept.splitlines() if line.startswith("#")]
     pictures = sorted(path.name for path in tmp_path.glob("*.png"))
-    assert pictures == ["errors-coverage.png", "errors-epsilon.png"]
+    assert pictures == ["errors-coverage.png", "errors-epsilon.png", "errors-readout.png"]
     assert all((ROOT / "docs" / name).stat().st_size < 100_000 for name in pictures)

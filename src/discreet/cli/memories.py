@@ -16,7 +16,13 @@ import numpy as np
 from scipy import special
 
 from discreet._typing import Floats
-from discreet.cli.files import check_arrays, check_picture, pictures, write_arrays
+from discreet.cli.files import (
+    check_arrays,
+    check_output,
+    check_picture,
+    pictures,
+    write_arrays,
+)
 from discreet.cli.releases import opened, public_rows, release_files
 from discreet.cli.shell import (
     Page,
@@ -88,11 +94,13 @@ def show_plan(
     epsilon: float,
     scale: float | None,
     public: Path | None,
+    reference: Path | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 (those of `plan`)
 ) -> None:
     """Print a plan, and a table of what other ε and temperatures would give."""
-    planned = functools.partial(plan, public_rows=public_rows(public), **options)
+    points = {"public_rows": public_rows(public), "reference": public_rows(reference, "reference")}
+    planned = functools.partial(plan, **points, **options)
     made = planned(epsilon=epsilon, scale=scale)
     lines = list(_around(made, planned))
     if as_json:
@@ -168,7 +176,25 @@ _HEADINGS = ("answer", "number", "value", "base rate", "difference", "±", "")
 _NOT_CLEAR = "not clear of the noise"
 
 
-build_file = functools.partial(release_files, ATTENTION)
+def build_file(
+    *args: Any,  # noqa: ANN401 (those of `release_files`)
+    output: Path,
+    reference: Path | None,
+    force: bool,
+    **options: Any,  # noqa: ANN401 (likewise)
+) -> None:
+    """Build a memory from files, and write it (`release_files`).
+
+    Args:
+        *args: files.
+        output: where to write.
+        reference: a file of points to read near.
+        force: whether a file that is there may be replaced.
+        **options: those of `release_files`.
+    """
+    check_output(output, force=force, inputs=(reference,))
+    points = public_rows(reference, "reference")
+    release_files(ATTENTION, *args, output=output, force=force, reference=points, **options)
 
 
 @dataclass(frozen=True)
@@ -248,13 +274,31 @@ class Answers:
         return shown
 
 
+def opened_memory(path: Path, reference: Path | None) -> Memory:
+    """Return the memory in a file, read near the points in another if there is one.
+
+    Args:
+        path: of the memory.
+        reference: of the points.
+    """
+    memory, points = opened(path, Memory), public_rows(reference, "reference")
+    return memory if points is None else memory.with_reference(points.rows)
+
+
 def attend_file(
-    memory: Path, queries: Path, output: Path, *, stderr: bool, force: bool, as_json: bool
+    memory: Path,
+    queries: Path,
+    output: Path,
+    *,
+    stderr: bool,
+    reference: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Answer the queries in a file; with `stderr`, into a .npz with all that is known of them."""
-    check_arrays(output, several=stderr, force=force, inputs=(memory, queries))
+    check_arrays(output, several=stderr, force=force, inputs=(memory, queries, reference))
     asked = np.asarray(read_array(queries, "queries"))
-    answers = Answers.of(opened(memory, Memory), asked)
+    answers = Answers.of(opened_memory(memory, reference), asked)
     known = ("out", "stderr", "base_rate", "difference", "difference_stderr")
     names = known if stderr else ("out",)
     write_arrays(output, {name: getattr(answers, name) for name in names}, force=force)
@@ -316,14 +360,15 @@ def compare_files(
     values: Path,
     queries: Path,
     *,
+    reference: Path | None,
     picture: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
     """Print, and draw, exact attention against a memory's answers. NOT PRIVATE."""
-    check_picture(picture, force=force, inputs=(memory, keys, values, queries))
+    check_picture(picture, force=force, inputs=(memory, keys, values, queries, reference))
     made = compare(
-        opened(memory, Memory),
+        opened_memory(memory, reference),
         read_array(keys, "keys"),
         read_array(values, "values"),
         np.asarray(read_array(queries, "queries")),

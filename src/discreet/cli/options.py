@@ -164,6 +164,14 @@ Public = Annotated[
         "part of the file.",
     ),
 ]
+Reference = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help=f"Public rows, or example queries, shape (n, d), as {_SOURCE}: random features are "
+        "read more exactly near them.",
+    ),
+]
 KeyNorm = Annotated[
     float, typer.Option(help="Public bound on the length of keys; longer ones are clipped.")
 ]

@@ -138,9 +138,14 @@ def table(source: Path, **names: Any) -> Table:  # noqa: ANN401 (those of Rows)
     return Table(source, Rows(source, **names))
 
 
-def public_rows(path: Path | None) -> PublicRows | None:
-    """Return the public rows in a file, if there is one: read once, however often they are used."""
-    return None if path is None else PublicRows(np.asarray(read_array(path, "public")))
+def public_rows(path: Path | None, name: str = "public") -> PublicRows | None:
+    """Return the public rows in a file, if there is one: read once, however often they are used.
+
+    Args:
+        path: of the file.
+        name: of the option that it came by.
+    """
+    return None if path is None else PublicRows(np.asarray(read_array(path, name)), name=name)
 
 
 def opened_release(path: Path) -> ReleasedFile:

@@ -61,6 +61,11 @@ MEANINGS = {
         "The features that stand for exp(scale·⟨query, key⟩), and how well. This error comes "
         "on top of the noise, and is part of the ± of every answer."
     ),
+    "readout": (
+        "How an answer is made of the sums. Near public points it is computed exactly, so that "
+        "less is lost to the kernel. Whoever has the file may take other points: nothing more of "
+        "the rows is shown by it."
+    ),
     "features": (
         "What the rows were turned into before they were added up; it follows from settings."
     ),

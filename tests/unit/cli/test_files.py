@@ -296,6 +296,32 @@ def test_public_rows_make_landmarks_and_bad_ones_are_refused(folder):
     assert_refused(build("--kernel", "landmarks"), folder, before)
 
 
+def test_points_to_read_near_are_given_at_a_build_or_later(folder):
+    points = unit_rows(300, 5, seed=9)
+    np.save("points.npy", points)
+    assert build("--kernel", "fourier").exit_code == 0
+    other = "near.safetensors"
+    assert build("--kernel", "fourier", "--reference", "points.npy", output=other).exit_code == 0
+    assert len(discreet.load(other).released.layout.reference.rows) == 300
+    asked = ("attend", "memory.safetensors", "queries.npy", "--reference", "points.npy")
+    assert run(*asked, "-o", "out.npy").exit_code == 0
+    near = discreet.load("memory.safetensors", reference=points)
+    queries = np.load("queries.npy")
+    np.testing.assert_array_equal(np.load("out.npy"), near.attend(queries, stderr=True)[0])
+    rows = ("memory.safetensors", "keys.npy", "values.npy", "queries.npy")
+    assert run("compare", *rows, "--reference", "points.npy").exit_code == 0
+    before = sorted(folder.iterdir())
+    assert_refused(run(*asked[:-1], "keys.npy", "-o", "keys.npy", "--force"), folder, before)
+    again = ("--reference", "points.npy", "--force")
+    assert_refused(build(*again, output="points.npy"), folder, before)
+    np.save("narrow.npy", points[:, :3])
+    before = sorted(folder.iterdir())
+    assert_refused(build("--reference", "narrow.npy", output="new.safetensors"), folder, before)
+    refused = run(*asked[:-1], "narrow.npy", "-o", "new.npy")
+    assert_refused(refused, folder, before)
+    assert "reference" in refused.output
+
+
 def test_plan_takes_features_a_goal_and_public_rows(folder):
     np.save("public.npy", unit_rows(400, 12, seed=9))
     arguments = [

@@ -21,6 +21,7 @@ from discreet.readers.attention.prediction import (
     rows_needed,
 )
 from discreet.readers.attention.reader import Reader
+from discreet.readers.attention.reference import usual_points
 from discreet.sums.asking import Placed, Question, ask
 from discreet.sums.forecast import protection, protection_facts
 from discreet.sums.release import Release, Released
@@ -56,6 +57,7 @@ def _facts(released: Released[Layout]) -> dict[str, object]:
         "kernel": kernel.describe(),
         "kernel_error": kernel.error,
         "kernel_error_meaning": kernel.error_meaning,
+        **_points(layout),
         "worst_numerator_stderr": noise * kernel.bound,
         "worst_denominator_stderr": noise * kernel.bound / layout.real_tau,
         "rows_needed": rows_needed(layout, sigma=released.sigma),
@@ -70,6 +72,22 @@ def _facts(released: Released[Layout]) -> dict[str, object]:
         "version": released.version,
     }
     return facts
+
+
+def _points(layout: Layout) -> dict[str, object]:
+    """Return how many points of its builder's a memory is read near; nothing if it has no draws."""
+    if not usual_points(layout.kernel):
+        return {}
+    return {"reference_points": 0 if layout.reference is None else len(layout.reference.rows)}
+
+
+def _readout(layout: Layout) -> list[tuple[str, str]]:
+    """Return the line that says near which points answers are read; none without draws."""
+    if not usual_points(layout.kernel):
+        return []
+    own = "" if layout.reference is None else f"{len(layout.reference.rows):,} public points in "
+    own += "this file, and " if own else ""
+    return [("readout", f"random features; more exactly near {own}points that are spread evenly")]
 
 
 def _predicted(released: Released[Layout]) -> dict[str, object]:
@@ -112,6 +130,8 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
     own = sum(array.nbytes for array in kernel.arrays().values())
     if own:
         size += f", and {own:,} of the kernel"
+    if layout.reference is not None:
+        size += f", and {4 * layout.reference.rows.size:,} of public points"
     if said is not None:
         size += f"; {said.of_more_features}"
     return [
@@ -120,6 +140,7 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
         ("bounds", bounds),
         ("temperature", temperature),
         ("kernel", f"{kernel.describe()}; {kernel.error:.3g} {kernel.error_meaning}"),
+        *_readout(layout),
         sums,
         matching_rows(rows_needed(layout, sigma=released.sigma)),
         *([] if said is None else [("prediction", said.verdict)]),

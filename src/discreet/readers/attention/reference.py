@@ -11,7 +11,9 @@ not explain, the remainder e, is read as before (`readout`).
   mean over draws of frequencies is the same as the plain readout's, wherever the rows are; and the
   variance is that of e instead of that of S. A wrong reference explains nothing, and costs nothing.
 - The ridge is the one with the shortest remainder, and so is the weight that a caller's points have
-  beside the usual ones: points that explain nothing are not used.
+  beside the usual ones: points that explain nothing are not used. Frequencies are orthogonal, so
+  the plain readout is better than its length says (`_orthogonality`), and it stays where no
+  remainder is shorter than that.
 - ρ weighs what leaving the remainder out would cost against what it adds (`_share_kept`): where
   all rows lie near points, the remainder is noise and chance, and little of it is kept.
 
@@ -50,6 +52,9 @@ _AT_FULL_EFFORT, _LEAST_EFFORT = 2**13, 8
 
 # Ridges to choose from, over the mean eigenvalue of the features of points.
 _RIDGES = tuple(10.0 ** (half / 2) for half in range(-3, 5))
+
+# A ridge at which points explain nothing: the state is its own remainder.
+_NOTHING = 1e12
 
 # Directions that have less than this of a ridge are left out.
 _NEGLIGIBLE = 1e-2
@@ -215,6 +220,18 @@ def _basis(places: _Places) -> "_Basis":
     return _Basis.of(points, shares, _Waves.of(places.kernel, places.frequencies))
 
 
+def _orthogonality(kernel: Fourier) -> float:
+    """Return the variance of a weight over that of as many independent frequencies.
+
+    For k orthogonal frequencies of d numbers and two rows at the distance z it is
+    1 - (k - 1)/d·e^(-z²)·z⁴/(1 - e^(-z²))², up to 1/d (Yu et al., NeurIPS 2016). Taken at z² = 2t,
+    for the largest logit t: rows that have nothing to do with each other.
+    """
+    square, together = 2 * kernel.largest_logit, min(kernel.frequencies, kernel.dim)
+    gain = math.exp(-square) * (square / -math.expm1(-square)) ** 2
+    return 1 - (together - 1) / kernel.dim * gain
+
+
 @dataclass(frozen=True, eq=False)
 class _Waves:
     """Features of length one, all cosines before all sines.
@@ -225,6 +242,7 @@ class _Waves:
         root: one over the root of their number of frequencies.
         blocks: into how many of the jackknife's blocks the frequencies fall.
         folds: into how many folds; as many as there are blocks, or a multiple.
+        orthogonality: the variance of the plain readout over that of independent frequencies.
     """
 
     frequencies: Floats
@@ -232,6 +250,7 @@ class _Waves:
     root: float
     blocks: int
     folds: int
+    orthogonality: float
 
     @classmethod
     def of(cls, kernel: Fourier, frequencies: Floats) -> "_Waves":
@@ -242,7 +261,9 @@ class _Waves:
         each = next(
             k for k in range(1, block + 1) if block % k == 0 and block // k <= _MOST_IN_FOLD
         )
-        return cls(frequencies, used, root, kernel.blocks, kernel.blocks * each)
+        return cls(
+            frequencies, used, root, kernel.blocks, kernel.blocks * each, _orthogonality(kernel)
+        )
 
     @property
     def size(self) -> int:
@@ -260,7 +281,8 @@ class _Waves:
         rows = np.concatenate([some, some + total])
         used = self.used[rows]
         root = 1 / math.sqrt(max(np.sum(used) / 2, 1.0))
-        return _Waves(self.frequencies[:, some], used, root, self.blocks, self.blocks), rows
+        few = replace(self, frequencies=self.frequencies[:, some], used=used, root=root)
+        return replace(few, folds=self.blocks), rows
 
     def features(self, points: Floats) -> Floats:
         """Return features of points, shape (M, 2·m)."""
@@ -520,13 +542,18 @@ def _shortest_remainder(basis: _Basis, columns: _Columns) -> tuple[Floats, Float
     Remainders are measured as quotients are wrong by them: by that of the numerators, and by that
     of the denominator times how much answers differ.
     """
-    spread = columns.spread()
-    ridges = np.full(len(spread), math.inf)
-    least, best = ridges.copy(), columns.state
+    spread, best = columns.spread(), columns.state
+
+    def length_of(squares: Floats) -> Floats:
+        return np.asarray(np.sum(squares[:, :-1], axis=1) + spread * squares[:, -1])
+
+    noise = len(best) * columns.noise
+    signal = np.maximum(np.sum(columns.centred(best) ** 2, axis=0) - noise, 0.0)
+    least = length_of(noise + basis.waves.orthogonality * signal)
+    ridges = np.full(len(spread), _NOTHING)
     for ridge in _RIDGES:
         rest = basis.remainder(columns.state, ridge)
-        squares = np.sum(columns.centred(rest) ** 2, axis=0)
-        length = np.sum(squares[:, :-1], axis=1) + spread * squares[:, -1]
+        length = length_of(np.sum(columns.centred(rest) ** 2, axis=0))
         shorter = length < least
         least, ridges = np.where(shorter, length, least), np.where(shorter, ridge, ridges)
         best = np.where(shorter[:, None], rest, best)

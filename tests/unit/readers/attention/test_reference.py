@@ -9,7 +9,7 @@ import discreet
 from discreet.errors import InvalidInput
 from discreet.kernels import Fourier
 from discreet.readers.attention.comparison import attention
-from discreet.testing import Seeded
+from discreet.testing import Seeded, Silent
 
 SCALE = 4.0
 
@@ -168,3 +168,84 @@ def test_points_of_another_width_are_refused(memory: discreet.Memory) -> None:
         memory.with_reference(np.ones((10, 3)))
     with pytest.raises(InvalidInput, match="reference"):
         memory.with_reference(np.full((10, 16), np.nan))
+
+
+def test_points_are_given_at_a_build_at_load_or_afterwards(
+    rows: np.ndarray, memory: discreet.Memory, tmp_path
+) -> None:
+    queries, public, keys = rows[:9], rows[200:700], rows[700:]
+    values = np.sign(keys[:, :4]) / 2
+    options = {"epsilon": 4.0, "delta": 1e-6, "kernel": memory.kernel}
+    wanted = memory.with_reference(public).attend(queries)
+    for name in ("reference", "public_rows"):
+        points = {name: public}
+        made = discreet.build(keys, values, entropy=Seeded(1), **points, **options)
+        assert np.array_equal(made.attend(queries), wanted)
+    memory.save(tmp_path / "memory.safetensors")
+    with pytest.warns(discreet.NotPrivateWarning):
+        loaded = discreet.load(tmp_path / "memory.safetensors", reference=public)
+    assert np.array_equal(loaded.attend(queries), wanted)
+    assert np.array_equal(loaded.with_reference().attend(queries), memory.attend(queries))
+    least = discreet.least_squares(keys, values, rows_hint=20_000, epsilon=1.0, delta=1e-6)
+    least.save(tmp_path / "other.safetensors")
+    with pytest.raises(InvalidInput, match="reference"):
+        discreet.load(tmp_path / "other.safetensors", reference=public)
+
+
+def test_a_bundle_is_read_near_points_of_each(rows: np.ndarray, tmp_path) -> None:
+    layers = [(rows[700:1_700], np.sign(rows[700:1_700, :2]) / 2)] * 2
+    options = {"epsilon": 4.0, "delta": 1e-6, "scale": SCALE, "kernel": "fourier"}
+    both = discreet.build_many(layers, entropy=Seeded(1), reference=rows[200:700], **options)
+    wanted = [each.attend(rows[:9]) for each in both]
+    several = discreet.build_many(layers, entropy=Seeded(1), **options)
+    given = several.with_reference([rows[200:700]] * 2)
+    assert all(map(np.array_equal, (each.attend(rows[:9]) for each in given), wanted))
+    several.save(tmp_path / "memories.safetensors")
+    with pytest.warns(discreet.NotPrivateWarning):
+        loaded = discreet.load(tmp_path / "memories.safetensors", reference=rows[200:700])
+    assert all(map(np.array_equal, (each.attend(rows[:9]) for each in loaded), wanted))
+    with pytest.raises(InvalidInput, match="one for each"):
+        several.with_reference([rows[200:700]] * 3)
+
+
+def test_points_that_explain_nothing_are_not_used(rows: np.ndarray) -> None:
+    """Beside even rows, other points do not take the place of the usual ones."""
+    keys = even(np.random.default_rng(3), 20_000)
+    memory, elsewhere = built(keys), clusters(np.random.default_rng(99), 500)
+    asked = rows[:50]
+    assert np.array_equal(memory.with_reference(elsewhere).attend(asked), memory.attend(asked))
+
+
+def test_no_rows_and_no_noise_break_nothing() -> None:
+    keys = np.zeros((3, 4))
+    for rows in (keys[:0], keys):
+        memory = discreet.build(
+            rows,
+            rows[:, :2],
+            epsilon=1.0,
+            delta=1e-6,
+            scale=SCALE,
+            kernel="fourier",
+            entropy=Silent(),
+        )
+        for numbers in memory.attend(np.eye(4), stderr=True):
+            assert np.all(np.isfinite(numbers))
+
+
+def test_where_orthogonal_frequencies_do_better_than_points_these_are_left_alone() -> None:
+    """In many dimensions, at a soft scale: there a shorter remainder is not a smaller error."""
+    rng, dim = np.random.default_rng(4), 384
+    rows = clusters(rng, 6_200, dim)
+    queries, keys = rows[:200], rows[200:]
+    values = np.sign(keys[:, :4]) / 2
+    truth = attention(queries, keys, values, scale=0.5)
+    errors = []
+    for seed in range(3):
+        bounds = {"scale": 0.5, "key_norm": 1.0, "query_norm": 1.0}
+        kernel = Fourier(dim, frequencies=dim, seed=seed, **bounds)
+        memory = discreet.build(
+            keys, values, epsilon=20.0, delta=1e-6, kernel=kernel, entropy=Seeded(seed)
+        )
+        errors.append([rms(each.attend(queries) - truth) for each in (memory.plain, memory)])
+    plain, near = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert near <= 1.05 * plain
