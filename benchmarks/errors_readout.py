@@ -388,7 +388,7 @@ def page(amount: Amount, found: Sequence[Cell], grown: Sequence[Cell]) -> list[s
         grown: by `growing`.
     """
     return [
-        "### Before and after: one release, read in several ways",
+        "### Before and after",
         "",
         *introduction(amount, found),
         *summary_table(found),

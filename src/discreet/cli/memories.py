@@ -99,8 +99,12 @@ def show_plan(
     **options: Any,  # noqa: ANN401 (those of `plan`)
 ) -> None:
     """Print a plan, and a table of what other ε and temperatures would give."""
-    points = {"public_rows": public_rows(public), "reference": public_rows(reference, "reference")}
-    planned = functools.partial(plan, **points, **options)
+    planned = functools.partial(
+        plan,
+        public_rows=public_rows(public),
+        reference=public_rows(reference, "reference"),
+        **options,
+    )
     made = planned(epsilon=epsilon, scale=scale)
     lines = list(_around(made, planned))
     if as_json:
@@ -177,16 +181,19 @@ _NOT_CLEAR = "not clear of the noise"
 
 
 def build_file(
-    *args: Any,  # noqa: ANN401 (those of `release_files`)
+    source: Path,
+    values_file: Path | None,
     output: Path,
+    *,
     reference: Path | None,
     force: bool,
-    **options: Any,  # noqa: ANN401 (likewise)
+    **options: Any,  # noqa: ANN401 (those of `release_files`)
 ) -> None:
     """Build a memory from files, and write it (`release_files`).
 
     Args:
-        *args: files.
+        source: a table, or the file of keys.
+        values_file: that of values, if there is no table.
         output: where to write.
         reference: a file of points to read near.
         force: whether a file that is there may be replaced.
@@ -194,7 +201,7 @@ def build_file(
     """
     check_output(output, force=force, inputs=(reference,))
     points = public_rows(reference, "reference")
-    release_files(ATTENTION, *args, output=output, force=force, reference=points, **options)
+    release_files(ATTENTION, source, values_file, output, force=force, reference=points, **options)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ _DISTANCES_AT_ONCE = 2**22
 MOST_LANDMARKS = 2000
 
 # A memory is read near so many of a caller's points at the most.
-MOST_POINTS = 2048
+MOST_POINTS = 1536
 
 # With entries of the matrix up to 2^22, those of the table of exp up to 2^20, and 2,000 of them, a
 # feature is a sum below 2^53.

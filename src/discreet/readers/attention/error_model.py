@@ -234,7 +234,7 @@ class ErrorModel:
             left -= share * min(budget / harmonics, 1.0) if harmonics else 0.0
             share *= logits / degree
             budget -= harmonics
-            if budget <= 0 or share < _LEAST_LEFT**2 / 10:
+            if budget <= 0 or (degree > logits and share < _LEAST_LEFT**2 / 10):
                 break
         usual = math.sqrt(min(max(left, _LEAST_LEFT**2), 1.0))
         return usual if self.reference is None else min(usual, self.reference.unexplained(logit))

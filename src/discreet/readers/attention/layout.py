@@ -51,7 +51,9 @@ class Layout(ValueLayout):
             few = len(self.reference.rows) <= MOST_POINTS
             points = self.reference.rows if few else self.reference.mixed[:MOST_POINTS]
             lengths = np.linalg.norm(points, axis=1, keepdims=True) / self.kernel.key_norm
-            points = (points / np.maximum(lengths, 1.0)).astype(np.float32)  # as files keep them
+            # A length that is one but for its last bit differs from machine to machine.
+            longer = np.where(lengths > 1 + 1e-9, lengths, 1.0)
+            points = (points / longer).astype(np.float32)  # as files keep them
             object.__setattr__(self, "reference", PublicRows(points, name="reference"))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:

@@ -239,7 +239,7 @@ class Memory(Release[Layout]):
 
         Args:
             points: public rows like the private keys, or example queries like those that will be
-                asked, shape (n, d), at least eight; 2,048 of them are taken at the most. Private
+                asked, shape (n, d), at least eight; 1,536 of them are taken at the most. Private
                 rows must not be among them: points are no part of the guarantee. None for points
                 that are spread evenly.
         """

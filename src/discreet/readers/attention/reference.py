@@ -38,7 +38,7 @@ from discreet.features.public_rows import PublicRows
 
 # Points that nobody has to give: so many on the sphere of the longest keys, and so many inside it;
 # and which share of the prior variance those on the sphere have. Beside a caller's own points there
-# are half as many, with one of these shares of all.
+# are a quarter as many, with one of these shares of all.
 _ON_SPHERE, _INSIDE, _SPHERE_SHARE = 1024, 512, 0.7
 _USUAL_SHARES = (0.1, 0.5)
 USUAL_POINTS = _ON_SPHERE + _INSIDE
@@ -131,8 +131,7 @@ def fit(
         "frequencies": arrays["frequencies"],
         "cosines": cosines,
         "sines": sines,
-        "reference": np.ascontiguousarray(points.T) * (2 * half),
-        "reference_halves": half * np.sum(points * points, axis=1)[None],
+        "reference": _exponents(points, half),
         "half_square": np.full((1, 1), half),
         "reference_weights": weights.transpose(by_head) * roots,
         "kept": share.kept[:, None, None],
@@ -142,6 +141,16 @@ def fit(
         "cosine_signs": cosine_signs,
         "sine_signs": sine_signs,
     }
+
+
+def _exponents(points: Floats, half: float) -> Floats:
+    """Return what makes exponents of [y, half·‖y‖², 1], shape (d + 2, M).
+
+    They are -half·‖y - x‖², to the base of two.
+    """
+    squares = half * np.sum(points * points, axis=1)[None]
+    parts = [np.ascontiguousarray(points.T) * (2 * half), np.full_like(squares, -1.0), -squares]
+    return np.concatenate(parts) / math.log(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +184,7 @@ class _Places:
 
     def points(self) -> tuple[Floats, Floats]:
         """Return points in the units of queries, (M, d), and their shares, which add up to one."""
-        fewer = max(self.fewer, 1 if self.reference is None else 2)
+        fewer = max(self.fewer, 1 if self.reference is None else 4)
         on_sphere, inside = _ON_SPHERE // fewer, _INSIDE // fewer
         size = (on_sphere + inside, self.kernel.dim)
         drawn = public_normals("discreet reference points", math.prod(size)).reshape(size)
@@ -350,11 +359,18 @@ class _Basis:
         some = slice(int(np.searchsorted(self.eigenvalues, _NEGLIGIBLE * ridge)), None)
         return some, self.eigenvalues[some] / (self.eigenvalues[some] + ridge)
 
-    def unexplained(self, flat: Floats, ridge: float) -> Floats:
-        """Return λ·C⁻¹·S with C = PᵀP + λ: what a ridge regression on all folds leaves over."""
+    def unexplained(self, flat: Floats, ridge: float, along: Floats | None = None) -> Floats:
+        """Return λ·C⁻¹·S with C = PᵀP + λ: what a ridge regression on all folds leaves over.
+
+        Args:
+            flat: S, shape (2·m, k).
+            ridge: over the mean eigenvalue.
+            along: Uᵀ·S, if it is known.
+        """
         some, shrink = self._shrink(ridge)
         vectors = self.vectors[:, some]
-        return flat - vectors @ (shrink[:, None] * (vectors.T @ flat))
+        known = vectors.T @ flat if along is None else along[some]
+        return flat - vectors @ (shrink[:, None] * known)
 
     # What does not depend on a state is remembered as long as the basis is.
     @cached_property
@@ -383,12 +399,17 @@ class _Basis:
         inverses[:, diagonal, diagonal] += 1.0
         return inverses
 
-    def remainder(self, state: Floats, ridge: float) -> Floats:
+    def remainder(self, state: Floats, ridge: float, along: Floats | None = None) -> Floats:
         """Return what is left of each fold when the others predict it, in the state's shape.
 
         The error of predicting a fold f by all others is [C⁻¹]_ff⁻¹·[C⁻¹·S]_f.
+
+        Args:
+            state: S, shape (2·m, ...).
+            ridge: over the mean eigenvalue.
+            along: Uᵀ·S, if it is known.
         """
-        left = self.unexplained(state.reshape(self.waves.size, -1), ridge)
+        left = self.unexplained(state.reshape(self.waves.size, -1), ridge, along)
         parts = np.linalg.solve(self._inverses(ridge), self.waves.by_fold(left))
         return self.waves.back(np.asarray(parts, dtype=np.float64)).reshape(state.shape)
 
@@ -550,9 +571,9 @@ def _shortest_remainder(basis: _Basis, columns: _Columns) -> tuple[Floats, Float
     noise = len(best) * columns.noise
     signal = np.maximum(np.sum(columns.centred(best) ** 2, axis=0) - noise, 0.0)
     least = length_of(noise + basis.waves.orthogonality * signal)
-    ridges = np.full(len(spread), _NOTHING)
+    ridges, along = np.full(len(spread), _NOTHING), basis.vectors.T @ best.reshape(len(best), -1)
     for ridge in _RIDGES:
-        rest = basis.remainder(columns.state, ridge)
+        rest = basis.remainder(columns.state, ridge, along)
         length = length_of(np.sum(columns.centred(rest) ** 2, axis=0))
         shorter = length < least
         least, ridges = np.where(shorter, length, least), np.where(shorter, ridge, ridges)

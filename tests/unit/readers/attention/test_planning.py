@@ -226,7 +226,7 @@ def test_the_predicted_error_of_polynomials_is_met(scale):
 
 
 def test_the_recommended_scale_has_a_cap_and_no_unit():
-    assert discreet.plan(**SHAPE | {"key_dim": 2, "rows": 10**8}, **SPEND).scale == 20
+    assert discreet.plan(**SHAPE | {"key_dim": 2, "rows": 10**6}, **SPEND).scale == 20
     assert discreet.plan(**SHAPE | {"rows": 10**6}, **SPEND).scale == 6  # of unknown directions
     one = discreet.plan(**SHAPE, **SPEND, value_norm=1.0, tau=0.2)
     ten = discreet.plan(**SHAPE, **SPEND, value_norm=10.0, tau=2.0)

@@ -181,6 +181,7 @@ def test_points_are_given_at_a_build_at_load_or_afterwards(
         points = {name: public}
         made = discreet.build(keys, values, entropy=Seeded(1), **points, **options)
         assert np.array_equal(made.attend(queries), wanted)
+        assert np.array_equal(made.released.state, memory.released.state)
     memory.save(tmp_path / "memory.safetensors")
     with pytest.warns(discreet.NotPrivateWarning):
         loaded = discreet.load(tmp_path / "memory.safetensors", reference=public)
