@@ -285,6 +285,10 @@ def introduction(data: Sequence[Source], effort: Effort) -> list[str]:
             "- *Fourier* and *Landmarks* are at the scale that `plan` recommends. *Minimax* is at "
             "half of it, a quarter and so on, until 4,096 features reach 5%."
         ),
+        (
+            "- Random features are read as they are (`memory.plain`), and predicted so. What "
+            "reading near points makes of them is in [Before and after](#before-and-after)."
+        ),
         "",
     ]
     return ["", "## Measured", "", *about]

@@ -6,7 +6,7 @@ import pathlib
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -233,7 +233,10 @@ def sources(effort: Effort, cache_folder: pathlib.Path) -> list[Source]:
 
 @cache
 def said(source: Source, count: int, epsilon: float) -> Said:
-    """Return what `plan` says. All that this page knows of its figures is here."""
+    """Return what `plan` says of features that are read as they are.
+
+    All that this page knows of its figures is here.
+    """
     plan = plan_of(source, count, epsilon, kernel="fourier")
     informed = plan_of(
         source,
@@ -244,9 +247,13 @@ def said(source: Source, count: int, epsilon: float) -> Said:
         features=plan.kernel.features,
         public_rows=source.public(OWN),
     )
+    centred, known = (
+        replace(each.prediction, spread=replace(each.prediction.spread, points=0))
+        for each in (plan, informed)
+    )
     centred, in_common, known = (
         min(WITHIN * each.stderr, source.value_norm)
-        for each in (plan.prediction, plan.prediction.if_in_common(), informed.prediction)
+        for each in (centred, centred.if_in_common(), known)
     )
     return Said(plan.scale, plan.kernel.frequencies, centred, in_common, known)
 
@@ -341,7 +348,7 @@ def measured(
             rows_hint=count,
             kernel=kernel_of(wanted, source, seed),
             entropy=Seeded(seed) if epsilon else Silent(),
-        )
+        ).plain
         out, stderr = memory.attend(source.queries, stderr=True)
         answers.append(out)
         stderrs.append(stderr)
