@@ -117,8 +117,9 @@ def private_leftover(
         known = discreet.build(*others, neighbours="replace", entropy=Silent(), **options)
 
     def leftover(queries: np.ndarray) -> np.ndarray:
-        seen = [memory.sums(each)[0] for memory, each in zip(memories, queries, strict=True)]
-        return np.stack(seen) - known.sums(queries)[0]
+        # Read plainly, answers are linear in what was released: nothing of a row is lost to her.
+        seen = [memory.plain.sums(each)[0] for memory, each in zip(memories, queries, strict=True)]
+        return np.stack(seen) - known.plain.sums(queries)[0]
 
     return leftover
 

@@ -86,7 +86,8 @@ def on_exact_attention(data: Split, scale: float, *, trials: int) -> Attacked:
 def on_memories(data: Split, epsilon: float, *, trials: int) -> Attacked:
     """Attack memories at some ε, each with noise of its own.
 
-    The sums over everybody else are the same in all of them, and are added up once.
+    The sums over everybody else are the same in all of them, and are added up once. She reads
+    features plainly: that is linear in what was released, so the difference is one image and noise.
     """
     options = Options(
         epsilon=epsilon,
@@ -99,12 +100,12 @@ def on_memories(data: Split, epsilon: float, *, trials: int) -> Attacked:
     others = Partial.of([Table(data.keys, data.values)], settings)
     [known] = release(others, entropy=Silent())  # what she computes of the others, herself
     images, hidden, values = _planted(data, trials)
-    expected, _ = Memory(known).sums(images[:, 0])
+    expected, _ = Memory(known).plain.sums(images[:, 0])
     right = 0
     for image, secret, value, known_sums in zip(images, hidden, values, expected, strict=True):
         one_more = Partial.of([Table(image, value)], settings)
         [released] = release(Partial.merged(settings, [others, one_more]))
-        sums, _ = Memory(released).sums(image)
+        sums, _ = Memory(released).plain.sums(image)
         right += int(np.argmax(sums[0] - known_sums) == secret)
     return Attacked(epsilon, trials, right, min(math.exp(epsilon) / CLASSES + digits.DELTA, 1.0))
 
