@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -196,8 +197,15 @@ def _error_near(kernel: Kernel, public_rows: PublicRows) -> float:
         return error_on(kernel, rows)
     # Few frequencies tell what many would do, and do not take as long to fit.
     some = replace(kernel, frequencies=min(kernel.frequencies, FREQUENCIES), stored=None)
+    return _error_of(some, public_rows) * math.sqrt(some.frequencies / kernel.frequencies)
+
+
+@lru_cache(maxsize=16)  # plans for several ε ask the same again
+def _error_of(kernel: Fourier, public_rows: PublicRows) -> float:
+    """Return the error on rows that are kept back, read near the others."""
+    rows = public_rows.held_back
     points = PublicRows(public_rows.mixed[len(rows) :][:MOST_POINTS])
-    return error_on(some, rows, points) * math.sqrt(some.frequencies / kernel.frequencies)
+    return error_on(kernel, rows, points)
 
 
 def error_on(kernel: Kernel, rows: Floats, points: PublicRows | None = None) -> float:
