@@ -11,9 +11,10 @@ WANTED = {0.5: 0.80, 1.0: 0.885, 2.0: 0.91, 4.0: 0.92}
 
 # One mean of 8 splits has a standard error of half a percent from the noise alone (0.891 on average
 # at ε = 1), so this is the mean over three times as many builds, with noise that is the same in
-# every run. At ε = 4 it is 0.919 over 40 builds, however features are read, and 0.917 to 0.921 in
-# single means of 8: what is asked for lies within the standard error of a mean over splits.
+# every run.
 REPEATS = 3
+
+NOT_REACHED = pytest.mark.xfail(strict=True, reason="0.9195 with this noise; 0.92 is asked for")
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +22,11 @@ def data():
     return digits.splits()
 
 
-@pytest.mark.parametrize("epsilon", WANTED)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, pytest.param(4.0, marks=NOT_REACHED)])
 def test_accuracy(data, epsilon):
     source = Seeded(1)
-    found = [digits.private_accuracy(data, epsilon, entropy=source) for _ in range(REPEATS)]
-    mean = sum(each.mean for each in found) / REPEATS
-    assert mean + min(each.stderr for each in found) / 2 >= WANTED[epsilon]
+    means = [digits.private_accuracy(data, epsilon, entropy=source).mean for _ in range(REPEATS)]
+    assert sum(means) / REPEATS >= WANTED[epsilon]
 
 
 def test_the_rule_sees_public_numbers_only(data):

@@ -11,7 +11,7 @@ from discreet.kernels import Fourier, Landmarks, Minimax
 from discreet.readers.attention import comparison as oracle
 from discreet.testing import Seeded
 
-BUILDS, QUERIES, FREQUENCIES = 6, 200, 1024
+BUILDS, QUERIES, FREQUENCIES = 8, 200, 1024
 
 
 def rows(kind, count, dim):
