@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from discreet.readers.least_squares import LeastSquares
     from discreet.readers.registry import load
     from discreet.readers.softmax import SoftmaxRegression
+    from discreet.stream import Stream
 
 __all__ = [
     "BudgetExceeded",
@@ -67,6 +68,7 @@ __all__ = [
     "Privacy",
     "PrivacyLeakWarning",
     "SoftmaxRegression",
+    "Stream",
     "__version__",
     "accounting",
     "build",
@@ -108,6 +110,7 @@ _FROM = {
     "Distances": "readers.distances",
     "LeastSquares": "readers.least_squares",
     "SoftmaxRegression": "readers.softmax",
+    "Stream": "stream",
     "combine": "accounting",
     "load": "readers.registry",
 }

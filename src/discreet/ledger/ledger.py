@@ -319,6 +319,46 @@ class Ledger:
                 raise InvalidInput(f"Expected {receipt.id} to be spent, and it is {state}.")
             store.add_event(connection, receipt.id, "released", place)
 
+    def note_step(self, id: str, step: int, digest: str) -> None:  # noqa: A002
+        """Note what a stream releases in a step, before it does. Twice the same changes nothing.
+
+        A stream spends once, for all its steps (`reserve`, `draw`). But its noise must not be drawn
+        twice for one step, as it would be by a copy of its folder, or by a backup.
+
+        Args:
+            id: of the stream's receipt.
+            step: its number, from 1 on.
+            digest: a hash of what is released.
+
+        Raises:
+            BudgetExceeded: another state of this step was noted: this one may not be released.
+            InvalidInput: if the stream is not spent here.
+            LedgerError: if the file cannot be written.
+        """
+        with self._store.writing() as connection:
+            state = store.state_of(connection, id)
+            if state not in (State.SPENT, State.RELEASED):
+                raise InvalidInput(f"Expected {id} to be spent, and it is {state}.")
+            known = store.add_step(connection, id, step, digest)
+        if known != digest:
+            raise BudgetExceeded(
+                f"Expected step {step:,} of a stream to be released once, and the ledger knows it "
+                "with other noise: this is a copy of the stream, or a backup. It is not released; "
+                "go on with the stream itself."
+            )
+
+    def last_step(self, id: str) -> int:  # noqa: A002
+        """Return the number of the last step of a stream that was noted; 0 if none was.
+
+        Args:
+            id: of the stream's receipt.
+
+        Raises:
+            LedgerError: if the file cannot be read.
+        """
+        with self._store.writing() as connection:
+            return store.last_step(connection, id)
+
     def datasets(self) -> list[str]:
         """Return the names of all data sets."""
         with self._store.reading() as connection:

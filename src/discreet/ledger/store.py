@@ -87,6 +87,19 @@ _KEYS = {
 }
 
 
+# Of streams: what each step released. Made with the first of them, so that a ledger without streams
+# is what it was.
+_STEPS = """
+CREATE TABLE IF NOT EXISTS steps (
+    spend TEXT NOT NULL REFERENCES spends (id),
+    step INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (spend, step)
+)
+"""
+_STEPS_KEY = "spend = NEW.spend AND step = NEW.step"
+
 # Version 1 has not kept which events came before a reservation. As if there had been none, all that
 # was drawn was drawn after it: what is voided counts rather too often than not often enough.
 _MAKE_IT_VERSION_2 = (
@@ -311,11 +324,23 @@ def _statements() -> Iterator[str]:
     """Yield what makes an empty ledger."""
     yield from _TABLES.split(";\n")
     for table, key in _KEYS.items():
-        there = f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {key})"  # noqa: S608 (our own names)
-        for what, when in (("UPDATE", ""), ("DELETE", ""), ("INSERT", there)):
-            yield _ONLY_ADDED_TO.format(table=table, what=what, when=when)
+        yield from _only_added_to(table, key)
     yield f"PRAGMA application_id = {APPLICATION_ID}"
     yield f"PRAGMA user_version = {VERSION}"
+
+
+def _steps_table() -> Iterator[str]:
+    """Yield what makes the table of steps, unless it is there."""
+    yield _STEPS
+    for statement in _only_added_to("steps", _STEPS_KEY):
+        yield statement.replace("CREATE TRIGGER", "CREATE TRIGGER IF NOT EXISTS")
+
+
+def _only_added_to(table: str, key: str) -> Iterator[str]:
+    """Yield what keeps rows of a table from being changed or removed."""
+    there = f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {key})"  # noqa: S608 (our own names)
+    for what, when in (("UPDATE", ""), ("DELETE", ""), ("INSERT", there)):
+        yield _ONLY_ADDED_TO.format(table=table, what=what, when=when)
 
 
 @dataclass(frozen=True)
@@ -458,6 +483,32 @@ def state_of(connection: sqlite3.Connection, spend: str) -> State:
         raise InvalidInput(f"Expected id={spend!r} to be in the ledger.")
     rows = connection.execute("SELECT kind FROM events WHERE spend = ? ORDER BY number", (spend,))
     return _state([kind for (kind,) in rows])
+
+
+def add_step(connection: sqlite3.Connection, spend: str, step: int, digest: str) -> str:
+    """Write down what a stream releases in a step, unless that is known; return what is known."""
+    for statement in _steps_table():
+        connection.execute(statement)
+    row = connection.execute(
+        "SELECT digest FROM steps WHERE spend = ? AND step = ?", (spend, step)
+    ).fetchone()
+    if row is None:
+        connection.execute(
+            "INSERT INTO steps (spend, step, digest, at) VALUES (?, ?, ?, ?)",
+            (spend, step, digest, now()),
+        )
+        return digest
+    return str(row[0])
+
+
+def last_step(connection: sqlite3.Connection, spend: str) -> int:
+    """Return the number of the last step of a stream that was written down; 0 if none was."""
+    for statement in _steps_table():
+        connection.execute(statement)
+    [last] = connection.execute(
+        "SELECT COALESCE(MAX(step), 0) FROM steps WHERE spend = ?", (spend,)
+    ).fetchone()
+    return int(last)
 
 
 def dataset_counting(connection: sqlite3.Connection, spend: str) -> str | None:

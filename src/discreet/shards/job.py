@@ -14,6 +14,7 @@ from discreet.privacy import rounded_up
 from discreet.readers.attention.options import BuildOptions, Options
 from discreet.readers.registry import mechanism_named
 from discreet.shards import exchange
+from discreet.stream import Stream
 from discreet.sums.door import Latch, release
 from discreet.sums.mechanism import Mechanism, ReleaseOptions, shows_options
 from discreet.sums.partial import Partial, checked_name, fingerprint, new_key
@@ -140,6 +141,19 @@ class Job:
         copy = cls.__new__(cls)
         copy.__setstate__((secret, settings))
         return copy
+
+    @classmethod
+    def of_step(cls, stream: Stream, step: str) -> Self:
+        """Return a job that adds up the rows of one step of a stream, anywhere, as a copy does.
+
+        `Stream.append_parts` takes what it seals.
+
+        Args:
+            stream: whose widths are known: with `key_dim` and `value_dim`, or after a step.
+            step: the public name of the step. What is sealed for one is refused in another.
+        """
+        _validate.instance("stream", stream, Stream)
+        return cls.copy_of(JobSecret(stream.step_key(step), fingerprint()), stream.settings)
 
     def __getstate__(self) -> tuple[JobSecret, Settings[Any]]:
         return JobSecret(self._key, self._arithmetic), self._settings

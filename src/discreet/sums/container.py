@@ -21,6 +21,7 @@ from discreet.accounting import Receipt
 from discreet.accounting.compose import covers
 from discreet.accounting.receipt import but_for
 from discreet.errors import CorruptRelease
+from discreet.noise.correlated import StateNoise
 from discreet.privacy import Guarantee
 from discreet.sums.layout import RowLayout
 from discreet.sums.release import Release, Released
@@ -128,6 +129,7 @@ def settings_of(released: Released[RowLayout]) -> dict[str, object]:
         "version": released.version,
         # Only where there are some: so it was before there was such a field.
         **({"leaks": list(released.receipt.leaks)} if released.receipt.leaks else {}),
+        **({} if released.stream is None else {"stream": released.stream.parameters()}),
     }
 
 
@@ -154,13 +156,15 @@ def restore(
     state, *others = parts
     guarantee = Guarantee(**settings["guarantee"])
     mechanism = accounting.Gaussian(**settings["mechanism"])
-    _check_claims(guarantee, mechanism, layout, settings)
+    stream = StateNoise.restore(settings["stream"]) if "stream" in settings else None
+    _check_claims(guarantee, mechanism, layout, settings, stream)
     return Released(
         state=state,
         others=tuple(others),
         layout=layout,
         guarantee=guarantee,
         receipt=_receipt(guarantee, mechanism, settings),
+        stream=stream,
         **{
             name: settings[name] for name in ("sigma", "group_rows", "rows", "rows_hint", "version")
         },
@@ -191,14 +195,16 @@ def _check_claims(
     mechanism: accounting.Gaussian,
     layout: RowLayout,
     settings: dict[str, Any],
+    stream: StateNoise | None,
 ) -> None:
     """Check that noise, mechanism and guarantee belong together, as far as a file can tell."""
     sensitivity = unit_sensitivity(
         layout, guarantee.neighbours, Unit(guarantee.unit), settings["group_rows"]
     )
+    factor = 1.0 if stream is None else stream.factor
     fits = (
         mechanism.sensitivity >= math.sqrt(layout.head_count) * (1 - 1e-12)
-        and math.isclose(settings["sigma"], mechanism.sigma * sensitivity, rel_tol=1e-9)
+        and math.isclose(settings["sigma"], mechanism.sigma * sensitivity * factor, rel_tol=1e-9)
         and covers(guarantee, [(mechanism, 1)])
         and (settings["group_rows"] == 1 or guarantee.unit == Unit.RECORD)
         and (settings["rows"] is None or rows_are_public(guarantee.neighbours, guarantee.unit))

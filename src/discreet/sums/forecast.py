@@ -167,7 +167,38 @@ def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
         "guarantee": str(guarantee),
         "leaks": list(released.receipt.leaks),
         "mechanism": "rounded Gaussian noise, added once to integer sums",
+        **stream_facts(released),
     }
+
+
+def stream_facts(released: Released[RowLayout]) -> dict[str, object]:
+    """Return the facts of a card that say which state of a stream this is; none if it is no such.
+
+    Args:
+        released: noisy sums, with what is public about them.
+    """
+    stream = released.stream
+    if stream is None:
+        return {}
+    return {
+        "mechanism": "rounded Gaussian noise, correlated over the steps of a stream, added to "
+        "integer sums: one guarantee for all steps",
+        "step": stream.step,
+        "reading": str(stream.reading),
+        "participation": str(stream.continual.participation),
+        "noise_over_one_release": stream.factor,
+    }
+
+
+def drawing(released: Released[RowLayout]) -> str:
+    """Return how a card says that noise was drawn.
+
+    Args:
+        released: noisy sums, with what is public about them.
+    """
+    if released.stream is None:
+        return "drawn once"
+    return f"{released.stream.factor:.3g} times that of one single release of the same rows"
 
 
 def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
@@ -196,6 +227,25 @@ def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
         ("protects", f"{protects}: {guarantee.figures}"),
         ("guarantee", str(guarantee)),
         *taken(released.receipt.leaks),
+        *_stream(released),
         ("rows", f"{counts}; {given}: {hint}"),
     ]
     return rows
+
+
+def _stream(released: Released[RowLayout]) -> list[tuple[str, str]]:
+    """Return the lines of a card that say which state of a stream this is, if it is one."""
+    stream = released.stream
+    if stream is None:
+        return []
+    participation = stream.continual.participation
+    said = f"any one {released.guarantee.unit} {participation}"
+    if released.guarantee.unit == Unit.RECORD:
+        said += "; rows beyond that were left out, by the ids of records"
+    elif participation.steps != 1:
+        said = f"anybody with one row in each step, {participation}; nobody checks that without ids"
+    which = f"the state after step {stream.step:,}, about {stream.reading}"
+    return [
+        ("stream", f"{which}; one guarantee for all steps, those to come included"),
+        ("participation", said),
+    ]

@@ -56,6 +56,16 @@ def new_key() -> bytes:
     return _random(_KEY_BYTES)
 
 
+def derived_key(key: bytes, purpose: str) -> bytes:
+    """Return another key, for one purpose: nobody can tell the key itself from it.
+
+    Args:
+        key: 32 random bytes (`new_key`).
+        purpose: a public name.
+    """
+    return hashlib.blake2b(purpose.encode(), key=_checked(key), digest_size=_KEY_BYTES).digest()
+
+
 @dataclass(frozen=True)
 class Envelope:
     """One kind of sealed bytes.
@@ -123,6 +133,23 @@ class Envelope:
         if header["settings"] != digest:
             raise InvalidInput(f"Expected {self.noun} with the same public settings.")
         return header, memoryview(contents)
+
+    def header(self, data: bytes) -> dict[str, Any]:
+        """Return what is public about sealed bytes, as they say it: nobody has checked it.
+
+        Args:
+            data: the sealed bytes.
+
+        Raises:
+            CorruptRelease: they are none.
+        """
+        try:
+            found = json.loads(self._public(data)[len(self.magic) + 4 : -_NONCE_BYTES])
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise CorruptRelease(f"Expected {self.noun}, and this is none.")
+        return found
 
     def _public(self, data: bytes) -> bytes:
         """Return what can be read without a key; raise `CorruptRelease` if data are cut short."""

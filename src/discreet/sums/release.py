@@ -11,6 +11,7 @@ from discreet._typing import Integers
 from discreet._version import __version__
 from discreet.accounting import Receipt
 from discreet.noise import RoundedGaussian
+from discreet.noise.correlated import StateNoise
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 from discreet.sums.layout import AnyLayout_co, RowLayout
 
@@ -33,6 +34,7 @@ class Released(Generic[AnyLayout_co]):
         rows_hint: the public figure that the builder gave, if any.
         version: of the library that made it.
         others: the other parts of the sums, if the layout has several; with noise in proportion.
+        stream: of a state of a stream: what its noise is made of. None if noise was drawn once.
     """
 
     state: Integers
@@ -45,6 +47,7 @@ class Released(Generic[AnyLayout_co]):
     rows_hint: int | None
     version: str = __version__
     others: tuple[Integers, ...] = ()
+    stream: StateNoise | None = None
 
     def __post_init__(self) -> None:
         """Check what a file may get wrong; the state itself is checked where it is read."""
@@ -63,6 +66,11 @@ class Released(Generic[AnyLayout_co]):
         """The whole release, as the accountant sees it: one Gaussian mechanism."""
         [(mechanism, _)] = self.receipt.mechanisms
         return cast("accounting.Gaussian", mechanism)  # checked when this was made
+
+    @property
+    def noise_multiplier(self) -> float:
+        """σ of the noise in units of what a unit can change in one head, by a single release."""
+        return self.mechanism.sigma * (1.0 if self.stream is None else self.stream.factor)
 
     @property
     def private(self) -> bool:

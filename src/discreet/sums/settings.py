@@ -17,6 +17,7 @@ from discreet import _validate, accounting
 from discreet.accounting import Receipt
 from discreet.ledger.ledger import Account, check
 from discreet.noise import Entropy, RoundedGaussian
+from discreet.noise.correlated import MOST_STEPS, Continual
 from discreet.noise.exact import LARGEST_SCALE
 from discreet.privacy import Guarantee, Neighbours, Privacy
 from discreet.sums.layout import AnyLayout_co, RowLayout
@@ -77,6 +78,8 @@ class Settings(Generic[AnyLayout_co]):
         leaks: names of what was taken from the rows: on the receipt, and wherever that goes.
         share: of the squared budget that these sums have; one where there is one pass over the
             rows. The shares of all passes of a release add up to one (`Door`).
+        continual: of a stream: how its noise follows from step to step, and in how many steps a
+            unit may have rows. None for sums that are released once.
     """
 
     layouts: tuple[AnyLayout_co, ...]
@@ -86,6 +89,7 @@ class Settings(Generic[AnyLayout_co]):
     rows_hint: int | None = None
     leaks: tuple[str, ...] = ()
     share: float = 1.0
+    continual: Continual | None = None
 
     def __post_init__(self) -> None:
         group_rows = _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6)
@@ -101,6 +105,8 @@ class Settings(Generic[AnyLayout_co]):
                     f"larger{layout.or_else}: the noise would be "
                     f"{self.multiplier * self.group_rows:,.0f} times what one row can contribute",
                 )
+            if self.continual is not None:
+                self.continual.strategy.check_room(largest)
 
     @cached_property
     def head_count(self) -> int:
@@ -150,7 +156,24 @@ class Settings(Generic[AnyLayout_co]):
         Args:
             layout: of the layer.
         """
-        return self.multiplier * self.sensitivity(layout) / math.sqrt(self.share)
+        return self.multiplier * self.stretch * self.sensitivity(layout) / math.sqrt(self.share)
+
+    @cached_property
+    def stretch(self) -> float:
+        """How much further a unit moves all draws of a stream than those of one single release.
+
+        In units of each head's sensitivity: √heads·(what the strategy makes of it), and what
+        rounding adds, at most ρ for each number of each step. `docs/privacy.md`, "Streams".
+        """
+        if self.continual is None:
+            return 1.0
+        squared = sum(
+            weight**2 * math.prod(shape) / self.sensitivity(layout) ** 2
+            for layout in self.layouts
+            for weight, shape in zip(layout.part_weights, layout.shapes, strict=True)
+        )
+        rounding = self.continual.strategy.rounding * math.sqrt(MOST_STEPS * squared)
+        return self.continual.sensitivity + rounding / math.sqrt(self.head_count)
 
     def part(self, layout: AnyPart, share: float) -> "Settings[AnyPart]":
         """Return the settings of one of several passes, which spends a share of the squared budget.
@@ -196,6 +219,8 @@ class Settings(Generic[AnyLayout_co]):
     def scope(self) -> str:
         """What the guarantee covers."""
         count, (one, many) = len(self.layouts), self.layouts[0].noun
+        if self.continual is not None:
+            return f"all {many} of this stream, at every step, with all answers to any queries,"
         all_of_it = f"the {one}" if count == 1 else f"all {count} {many} of this build together"
         return f"{all_of_it}, with all answers to any queries,"
 
@@ -244,6 +269,7 @@ class Settings(Generic[AnyLayout_co]):
             "group_rows": self.group_rows,
             "rows_hint": self.rows_hint,
             **({"leaks": self.leaks} if self.leaks else {}),
+            **({} if self.continual is None else {"stream": self.continual.parameters()}),
         }
         hashed = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         for layout in self.layouts:

@@ -23,7 +23,7 @@ from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.memory import MOSTLY_NOISE, Memory
 from discreet.readers.attention.prediction import matching_rows, times
 from discreet.sums import container
-from discreet.sums.forecast import protection, protection_facts
+from discreet.sums.forecast import drawing, protection, protection_facts
 
 FORMAT = "discreet-memories"
 
@@ -256,7 +256,7 @@ def _card(several: Memories) -> Card:
     facts: dict[str, object] = {
         **protection_facts(first),
         "memories": len(several),
-        "noise_multiplier": first.mechanism.sigma,
+        "noise_multiplier": first.noise_multiplier,
         "largest_logit": [min(logits), max(logits)],
         "rows_needed": [min(needed), max(needed)],
         "kernels": kernels,
@@ -273,7 +273,7 @@ def _card(several: Memories) -> Card:
         (
             "noise",
             (
-                f"rounded Gaussian, drawn once: {first.mechanism.sigma:.6g} times what a "
+                f"rounded Gaussian, {drawing(first)}: {first.noise_multiplier:.6g} times what a "
                 f"{first.guarantee.unit} can change in one head"
             ),
         ),

@@ -23,7 +23,7 @@ from discreet.readers.attention.prediction import (
 from discreet.readers.attention.reader import Reader
 from discreet.readers.attention.reference import usual_points
 from discreet.sums.asking import Placed, Question, ask
-from discreet.sums.forecast import protection, protection_facts
+from discreet.sums.forecast import drawing, protection, protection_facts
 from discreet.sums.release import Release, Released
 
 MOSTLY_NOISE = "MOSTLY NOISE"
@@ -47,7 +47,7 @@ def _facts(released: Released[Layout]) -> dict[str, object]:
         **protection_facts(released),
         "noise_sigma": noise,
         "noise_sigma_lattice": released.sigma,
-        "noise_multiplier": released.mechanism.sigma,
+        "noise_multiplier": released.noise_multiplier,
         "key_norm": kernel.key_norm,
         "query_norm": kernel.query_norm,
         "value_norm": layout.value_norm,
@@ -109,8 +109,9 @@ def _sentences(released: Released[Layout], facts: dict[str, object]) -> list[tup
     layout, guarantee = released.layout, released.guarantee
     kernel = layout.kernel
     noise = (
-        f"rounded Gaussian, σ = {facts['noise_sigma']:.6g} on each of the sums, drawn once: "
-        f"{released.mechanism.sigma:.6g} times what a {guarantee.unit} can change in one head"
+        f"rounded Gaussian, σ = {facts['noise_sigma']:.6g} on each of the sums, "
+        f"{drawing(released)}: {released.noise_multiplier:.6g} times what a "
+        f"{guarantee.unit} can change in one head"
     )
     bounds = (
         f"‖key‖ ≤ {kernel.key_norm:g}, ‖query‖ ≤ {kernel.query_norm:g}, "

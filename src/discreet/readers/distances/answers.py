@@ -15,7 +15,7 @@ from discreet.noise import RoundedGaussian
 from discreet.privacy import Card
 from discreet.readers.distances.layout import DistanceLayout
 from discreet.sums.asking import Placed, ask
-from discreet.sums.forecast import card_of
+from discreet.sums.forecast import card_of, drawing
 from discreet.sums.release import Release, Released
 
 
@@ -32,7 +32,7 @@ def describe(released: Released[DistanceLayout]) -> Card:
     shown = "; ".join(ends[:8]) + ("; ..." if len(ends) > 8 else "")
     facts: dict[str, object] = {
         "noise_sigma": released.sigma * layout.real_unit,
-        "noise_multiplier": released.mechanism.sigma,
+        "noise_multiplier": released.noise_multiplier,
         "noise_stderr": noise,
         "p": kernel.power,
         "low": list(kernel.low),
@@ -46,7 +46,10 @@ def describe(released: Released[DistanceLayout]) -> Card:
     lines = [
         (
             "noise",
-            f"rounded Gaussian, drawn once: {noise:.4g} on each answer, wherever it is asked",
+            (
+                f"rounded Gaussian, {drawing(released)}: {noise:.4g} on each answer, wherever it "
+                "is asked"
+            ),
         ),
         ("bounds", f"points {shown}; weights {weights}"),
         (

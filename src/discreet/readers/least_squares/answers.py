@@ -13,7 +13,7 @@ from discreet.privacy import Card
 from discreet.readers.least_squares.layout import Moments
 from discreet.readers.least_squares.solution import Doubled, Solution
 from discreet.sums.asking import Placed, ask
-from discreet.sums.forecast import card_of, size_of
+from discreet.sums.forecast import card_of, drawing, size_of
 from discreet.sums.release import Release, Released
 
 
@@ -28,7 +28,7 @@ def describe(released: Released[Moments]) -> Card:
     facts = {
         "noise_sigma": sigma,
         "moments_sigma": moments_sigma,
-        "noise_multiplier": released.mechanism.sigma,
+        "noise_multiplier": released.noise_multiplier,
         "share": layout.share,
         "ridge": layout.ridge,
         "centred": layout.centred,
@@ -40,7 +40,7 @@ def describe(released: Released[Moments]) -> Card:
         "key_dim": features.dim,
         "value_dim": layout.value_dim,
     }
-    noise = f"rounded Gaussian, drawn once: σ = {sigma:.6g} on each of the sums"
+    noise = f"rounded Gaussian, {drawing(released)}: σ = {sigma:.6g} on each of the sums"
     if layout.share:
         noise += (
             f", {moments_sigma:.6g} on second moments ({layout.share:.0%} of the squared budget)"
