@@ -13,11 +13,15 @@ from discreet.nn.attention import (
 from discreet.nn.bounded import BoundedAttention, Rehearsal
 from discreet.nn.bounds import Bounds, bounds_of, calibrate
 from discreet.nn.building import Encoded, encode_alone
+from discreet.nn.causal import CausalBlock, PrivateCausalAttention, PrivateCausalStack
 
 __all__ = [
     "BoundedAttention",
     "Bounds",
+    "CausalBlock",
     "Encoded",
+    "PrivateCausalAttention",
+    "PrivateCausalStack",
     "PrivateCrossAttention",
     "Rehearsal",
     "attach",

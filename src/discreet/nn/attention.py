@@ -312,7 +312,7 @@ def from_multiheads(
     if len(given) != len(modules) or not modules:
         raise InvalidInput("Expected at least one module, and bounds for each.")
     layers = [
-        _layer(Heads.of(module), limits, largest_logit)
+        layer_of(Heads.of(module), limits, largest_logit)
         for module, limits in zip(modules, given, strict=True)
     ]
     built = build_layers(
@@ -326,22 +326,37 @@ def from_multiheads(
         **options,
     )
     made = [
-        _private(module, layer, memories)
+        private_module(module, layer, memories)
         for module, layer, memories in zip(modules, layers, built, strict=True)
     ]
     warn_of_noise((each.memories for each in made), paid=True)
     return made
 
 
-def _layer(heads: Heads, bounds: Bounds, largest_logit: float | None) -> Layer:
+def layer_of(heads: Heads, bounds: Bounds, largest_logit: float | None) -> Layer:
+    """Return a layer with its bounds, clipped to the largest logit that is wanted.
+
+    Args:
+        heads: its weights.
+        bounds: of the same module.
+        largest_logit: None for no limit but the bounds' own.
+    """
     _validate.instance("bounds", bounds, Bounds)
     if bounds.key_map.shape[::2] != (heads.key.heads, heads.key.dim):
         raise InvalidInput("Expected bounds of the same module: these are of other heads.")
     return Layer(heads, bounds.capped(heads.scaling, largest_logit))
 
 
-def _private(module: nn.Module, layer: Layer, memories: list[Memory]) -> PrivateCrossAttention:
-    """Return a module that asks and answers like another one, from released memories."""
+def private_module(
+    module: nn.Module, layer: Layer, memories: list[Memory]
+) -> PrivateCrossAttention:
+    """Return a module that asks and answers like another one, from released memories.
+
+    Args:
+        module: whose public projections are copied.
+        layer: its weights and bounds.
+        memories: one for each key head.
+    """
     notes = {"unit": _UNIT, "bounds": f"{layer.bounds.source}; what is longer is clipped"}
     return PrivateCrossAttention(
         Memories(tuple(memories), notes, public_arrays(layer)), **_public_parts(module)

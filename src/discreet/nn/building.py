@@ -394,15 +394,15 @@ def build_layers(
     Raises:
         BudgetExceeded: the account leaves no room; nothing was released.
     """
-    _check_options(options)
+    check_options(options)
     for layer in layers:
         _check_width(layer.heads.key, context.rows)
         _check_width(layer.heads.value, context.value_rows)
     heads = sum(layer.heads.key.heads for layer in layers)
     unit = Unit.ROW if context.groups is None else Unit.RECORD
-    kernels = [kernel for layer in layers for kernel in _kernels(layer, heads, unit, options)]
+    kernels = [kernel for layer in layers for kernel in kernels_of(layer, heads, unit, options)]
     builder = Builder(
-        **{name: value for name, value in options.items() if name not in _KERNEL_OPTIONS},
+        **own_options(options),
         account=account,
         kernel=kernels,
         value_norm=[float(norm) for layer in layers for norm in layer.bounds.value_norm],
@@ -421,7 +421,21 @@ def build_layers(
     return [[next(memories) for _ in range(layer.heads.key.heads)] for layer in layers]
 
 
-def _check_options(options: dict[str, Any]) -> None:
+def own_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what is asked for of the release itself: all but what chooses kernels.
+
+    Args:
+        options: epsilon, delta and `PrivateOptions`.
+    """
+    return {name: value for name, value in options.items() if name not in _KERNEL_OPTIONS}
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Raise `InvalidInput` if there are options that a private module does not have.
+
+    Args:
+        options: epsilon, delta and `PrivateOptions`.
+    """
     known = PrivateOptions.__annotations__
     unknown = sorted(options.keys() - known.keys() - {"epsilon", "delta"})
     if unknown:
@@ -434,10 +448,16 @@ def _check_width(maps: HeadMap, rows: Floats) -> None:
         _validate.reject("context.shape[-1]", rows.shape[-1], f"the layer's own {maps.width}")
 
 
-def _kernels(layer: Layer, heads: int, unit: Unit, options: dict[str, Any]) -> list[Kernel]:
+def kernels_of(layer: Layer, heads: int, unit: Unit, options: dict[str, Any]) -> list[Kernel]:
     """Return one kernel for each head, all of one kind and with as many features.
 
     They are chosen for the head with the largest logits; each is then made for its own bounds.
+
+    Args:
+        layer: with its bounds.
+        heads: of all layers together.
+        unit: whom the guarantee protects.
+        options: epsilon, delta and `PrivateOptions`.
     """
     bounds, scaling = layer.bounds, layer.heads.scaling
     if np.max(layer.logits) > LARGEST_LOGIT:

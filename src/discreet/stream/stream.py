@@ -1,6 +1,5 @@
 """`Stream`: a memory that grows. Steps of private rows in, after each of them a release of all."""
 
-import math
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,103 +8,30 @@ from typing import Any
 
 from discreet import _validate
 from discreet._typing import Array
-from discreet.accounting import Receipt, gaussian_epsilon
+from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of, count
 from discreet.noise import Entropy, SystemEntropy
 from discreet.noise.correlated import (
     MOST_STEPS,
-    Continual,
     Participation,
     Reading,
     ReadingKind,
-    chosen,
 )
 from discreet.noise.entropy import is_private
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 from discreet.readers.attention.options import BuildOptions, Options
 from discreet.readers.registry import mechanism_named
+from discreet.stream.design import resolve, tuned
 from discreet.stream.folder import THERE, Folder, account_in, checked_step
 from discreet.stream.people import Cap, People, Visit
 from discreet.stream.published import SETTINGS, Published, StreamSettings, settings_in
 from discreet.sums.accumulate import Accumulator
-from discreet.sums.mechanism import Mechanism, ReleaseOptions, shows_options
+from discreet.sums.mechanism import shows_options
 from discreet.sums.partial import Partial, derived_key, new_key
-from discreet.sums.settings import Settings, Shape, Unit, noise_multiplier
+from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import RowSource, progress_bar
-
-# Noise beyond this is of no ε at all; the least that settings are made for.
-_LEAST_EPSILON = 1e-6
-
-
-def tuned(tune: str, window: int | None, half_life: float | None) -> Reading:
-    """Return which reading of a stream is to have the least noise.
-
-    Args:
-        tune: "all".
-        window: or the last so many steps.
-        half_life: or all, with weights that halve.
-    """
-    if tune != ReadingKind.ALL:
-        _validate.reject_argument("tune", tune, "'all', or left out: window and half_life say more")
-    if window is not None and half_life is not None:
-        raise InvalidInput("Expected window or half_life, not both.")
-    if window is not None:
-        return Reading(ReadingKind.WINDOW, window)
-    return Reading() if half_life is None else Reading(ReadingKind.DECAY, half_life)
-
-
-def resolve(
-    mechanism: Mechanism[Any, Any, Any],
-    shapes: list[Shape],
-    options: ReleaseOptions,
-    *,
-    unit: Unit,
-    steps: int,
-    tune: Reading,
-    participation: Participation,
-) -> Settings[Any]:
-    """Return the public settings of a stream.
-
-    Kernel and lattice are those of one release with as much noise as the state has that the
-    stream is tuned for. Such a release has a smaller ε, so that is what the reader is asked for.
-
-    Args:
-        mechanism: what is built of its states.
-        shapes: of the layers.
-        options: checked; `rows_hint` is for all `steps` together.
-        unit: whom the guarantee protects.
-        steps: the design horizon.
-        tune: which reading is to have the least noise.
-        participation: in how many steps a unit may have rows.
-    """
-    strategy = chosen(tune, participation, steps=steps)
-    continual = Continual(strategy, participation)
-    factor = continual.sensitivity * math.sqrt(tune.variance(strategy, steps))
-    heads = sum(math.prod(shape.heads) for shape in shapes)
-    epsilon = gaussian_epsilon(
-        sigma=noise_multiplier(options.privacy, heads) * factor,
-        delta=options.delta,
-        sensitivity=math.sqrt(heads),
-    )
-    noisy = replace(
-        options,
-        epsilon=max(epsilon, _LEAST_EPSILON),
-        rows_hint=_part(options.rows_hint, tune.steps(steps) / steps),
-    )
-    settings = mechanism.resolve(shapes, noisy, unit=unit)
-    return replace(
-        settings,
-        privacy=options.privacy,
-        rows_hint=options.rows_hint,
-        continual=continual,
-    )
-
-
-def _part(rows: int | None, share: float) -> int | None:
-    """Return a public number of rows for a part of all steps."""
-    return None if rows is None else max(round(rows * min(share, 1.0)), 1)
 
 
 @shows_options(Options, BuildOptions.__annotations__)
