@@ -20,7 +20,7 @@ def small(folder, *, reader="attention", **options):
     """A stream with keys of two numbers and values of one."""
     given = {"epsilon": 1.0, "delta": 1e-6, "steps": 16, "entropy": Silent()}
     path = folder / f"stream-{next(_FOLDERS)}"
-    return Stream(path, key=KEY, reader=reader, **OPTIONS[reader], **given | options)
+    return Stream(path, key=KEY, reader=reader, **OPTIONS[reader] | given | options)
 
 
 def rows_of(people, rng):

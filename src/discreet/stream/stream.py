@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from discreet import _validate
 from discreet._typing import Array
@@ -226,6 +226,9 @@ class Stream:
         folder.create()
         self._folder = folder
         return folder
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A stream has its key, and is never pickled or copied: resume it.")
 
     def __repr__(self) -> str:
         if self._folder is None:

@@ -1,0 +1,306 @@
+"""Killed anywhere, no step is ever released with two states."""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streams import KEY, rows_of, small
+
+from discreet import BudgetExceeded, CorruptRelease, InvalidInput, Stream
+from discreet.ledger import Ledger
+from discreet.stream.folder import Folder
+from discreet.testing import Seeded
+
+RNG = np.random.default_rng(4)
+DAYS = [rows_of(range(5), RNG) for _ in range(9)]
+
+
+class Killed(BaseException):
+    """Nobody catches this."""
+
+
+def begun(folder, **options):
+    """A stream of three steps, of records, with a ledger."""
+    ledger = Ledger(folder / "budget.db")
+    ledger.create("people", epsilon=1.0, delta=1e-6, unit="record")
+    counted = {"ledger": ledger, "dataset": "people"}
+    stream = small(folder, participations=9, entropy=Seeded(1), **counted | options)
+    for number in range(3):
+        stream.append(*DAYS[number], groups=np.arange(5), step=f"day {number}")
+    return stream
+
+
+def published(path):
+    """What anybody can see: a hash of the totals of each step, from both places."""
+    states = {
+        int(each.name): hashlib.sha256(each.read_bytes()).hexdigest()
+        for each in (path / "states").iterdir()
+        if each.name.isdigit()
+    }
+    lines = (
+        (path / "steps.jsonl").read_text().splitlines() if (path / "steps.jsonl").exists() else []
+    )
+    listed = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            listed[number] = json.loads(line)["digest"]
+        except ValueError:
+            assert number == len(lines)
+    return states, listed
+
+
+def killing(original, where):
+    """Return the same, killed at its n-th call, before or after it."""
+    count = {"calls": 0}
+
+    def called(*args, **kwargs):
+        count["calls"] += 1
+        if where == (count["calls"], "before"):
+            raise Killed
+        result = original(*args, **kwargs)
+        if where == (count["calls"], "after"):
+            raise Killed
+        return result
+
+    return called
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("resumed", [True, False], ids=["resumed", "in the same process"])
+def test_killed_at_any_write(tmp_path, monkeypatch, call, when, resumed):
+    """Of who came, of the sealed state, and of the published totals."""
+    stream = begun(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "_write", killing(Folder._write, (call, when)))
+        with pytest.raises(Killed):
+            stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    go_on(stream, committed=call == 3 or (call, when) == (2, "after"), resumed=resumed)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("resumed", [True, False], ids=["resumed", "in the same process"])
+def test_killed_at_the_ledger(tmp_path, monkeypatch, when, resumed):
+    stream = begun(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "note_step", killing(Ledger.note_step, (1, when)))
+        with pytest.raises(Killed):
+            stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    go_on(stream, committed=True, resumed=resumed)
+
+
+def test_killed_at_the_last_line(tmp_path, monkeypatch):
+    """Half of it was written: it is written again, whole."""
+    stream = begun(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", killing(os.fsync, (7, "before")))
+        with pytest.raises(Killed):
+            stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    path = stream._path
+    with (path / "steps.jsonl").open("ab") as file:
+        file.write(b'{"name": "da')
+    Stream.resume(path, key=KEY, entropy=Seeded(5))
+    states, listed = published(path)
+    assert states == listed
+
+
+def go_on(stream, *, committed, resumed):
+    """Append the same step again, and one more: each has one state, everywhere."""
+    path = stream._path
+    seen_states, seen_lines = published(path)
+    if resumed:
+        stream = Stream.resume(path, key=KEY, entropy=Seeded(99))
+        assert stream.step == 3 + committed
+    made = stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    stream.append(*DAYS[4], groups=np.arange(5), step="day 4")
+    states, lines = published(path)
+    assert states == lines
+    assert seen_states.items() <= states.items()
+    assert seen_lines.items() <= lines.items()
+    assert states[4] == hashlib.sha256(made.released.state.tobytes()).hexdigest()
+    assert stream.names == [f"day {number}" for number in range(5)]
+
+
+def test_a_backup_is_refused_by_the_newer_lines(tmp_path):
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], step="0")
+    old = (stream._path / "state.sealed").read_bytes()
+    stream.append(*DAYS[1], step="1")
+    (stream._path / "state.sealed").write_bytes(old)
+    with pytest.raises(InvalidInput, match="older than what was published"):
+        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+    with pytest.raises(InvalidInput, match="older than what was published"):
+        stream.append(*DAYS[2], step="2")
+
+
+def test_a_whole_backup_is_refused_by_the_ledger(tmp_path):
+    stream = begun(tmp_path)
+    shutil.copytree(stream._path, tmp_path / "backup")
+    stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    with pytest.raises(BudgetExceeded, match="backup"):
+        Stream.resume(tmp_path / "backup", key=KEY, entropy=Seeded(2))
+
+
+def test_a_copy_that_goes_on_beside_it_is_refused_by_the_ledger(tmp_path):
+    """Both were open: whoever notes the step first has it, and the other releases nothing."""
+    stream = begun(tmp_path)
+    shutil.copytree(stream._path, tmp_path / "copy")
+    copied = Stream.resume(tmp_path / "copy", key=KEY, entropy=Seeded(2))
+    stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    with pytest.raises(BudgetExceeded):
+        copied.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    assert 4 not in published(tmp_path / "copy")[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "error"),
+    [
+        ("state.sealed", CorruptRelease),
+        ("steps.jsonl", CorruptRelease),
+        ("settings.safetensors", CorruptRelease),
+        ("people/00000002", CorruptRelease),
+    ],
+)
+def test_files_that_were_altered_are_refused(tmp_path, file, error):
+    stream = begun(tmp_path)
+    path = stream._path / file
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(error):
+        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+
+
+@pytest.mark.parametrize("file", ["state.sealed", "people/00000002", "ledger.json"])
+def test_files_that_are_gone_are_missed(tmp_path, file):
+    stream = begun(tmp_path)
+    (stream._path / file).unlink()
+    with pytest.raises(CorruptRelease):
+        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+
+
+def test_published_totals_that_were_altered_are_refused(tmp_path):
+    stream = begun(tmp_path)
+    path = stream._path / "states" / "00000002"
+    data = bytearray(path.read_bytes())
+    data[3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptRelease, match="step 2"):
+        stream.memory(step="day 1")
+
+
+def test_records_of_another_step_are_refused(tmp_path):
+    stream = begun(tmp_path)
+    people = stream._path / "people"
+    (people / "00000002").write_bytes((people / "00000001").read_bytes())
+    with pytest.raises(CorruptRelease, match="records of each step"):
+        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+
+
+def test_another_key_opens_nothing(tmp_path):
+    stream = begun(tmp_path)
+    with pytest.raises(CorruptRelease, match="key"):
+        Stream.resume(stream._path, key=bytes(32), entropy=Seeded(2))
+
+
+def test_a_private_stream_takes_no_test_noise(tmp_path):
+    stream = small(tmp_path, entropy=None)
+    stream.append(*DAYS[0], step="0")
+    with pytest.raises(InvalidInput, match="private"):
+        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+
+
+def test_a_folder_has_one_stream(tmp_path):
+    stream = small(tmp_path)
+    stream.append(*DAYS[0], step="0")
+    sealed = (stream._path / "state.sealed").read_bytes()
+    with pytest.raises(InvalidInput, match="resume"):
+        Stream(stream._path, key=KEY, steps=3, epsilon=1.0, delta=1e-6, scale=1.0)
+    assert (stream._path / "state.sealed").read_bytes() == sealed
+    with pytest.raises(InvalidInput, match="there is none"):
+        Stream.resume(tmp_path / "nothing", key=KEY)
+
+
+def test_the_sealed_state_is_as_many_states_as_there_are_buffers_and_one_more(tmp_path):
+    stream = small(tmp_path, steps=10_000, entropy=Seeded(1), eps_s=1e-6)
+    made = stream.append(*DAYS[0], step="x" * 120)
+    assert (stream._path / "state.sealed").stat().st_size <= 5 * made.nbytes + 1024
+
+
+def test_the_file_holds_no_exact_sum(tmp_path):
+    """Nothing of what is private can be read without the key; nor any row in any file."""
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], step="0")
+    silent = small(tmp_path)
+    exact = silent.append(*DAYS[0], step="0").released.state
+    everything = b"".join(each.read_bytes() for each in stream._path.rglob("*") if each.is_file())
+    assert exact.tobytes() not in everything
+    assert DAYS[0][0].tobytes() not in everything
+
+
+CHILD = """
+import sys
+sys.path.insert(0, {support!r})
+import numpy as np
+from pathlib import Path
+from streams import KEY, rows_of
+from discreet import Stream
+import hashlib, os
+stream = Stream.resume({path!r}, key=KEY)
+log = open({log!r}, "a")
+print("ready", flush=True)
+rng = np.random.default_rng(os.getpid())
+for number in range(stream.step, 10_000):
+    made = stream.append(*rows_of(range(20), rng), groups=np.arange(20), step=f"day {{number}}")
+    digest = hashlib.sha256(made.released.state.tobytes()).hexdigest()
+    log.write(f"{{stream.step}} {{digest}}\\n")
+    log.flush()
+"""
+
+
+def killed_again_and_again(tmp_path, kills):
+    """Kill a process that appends steps, at random moments; return what was ever seen."""
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("people", epsilon=1.0, delta=1e-6, unit="record")
+    options = {"participations": 10_000, "by_record": True, "key_dim": 2, "value_dim": 1}
+    stream = small(tmp_path, entropy=None, ledger=ledger, dataset="people", **options)
+    path, log = stream._path, tmp_path / "log"
+    support = str(Path(__file__).parents[2] / "support")
+    code = CHILD.format(support=support, path=str(path), log=str(log))
+    moments, seen = random.Random(1), {}
+    for _ in range(kills):
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(moments.uniform(0.0, 0.2))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        for found in published(path):
+            for step, digest in found.items():
+                seen.setdefault(step, set()).add(digest)
+    for line in log.read_text().splitlines():
+        step, _, digest = line.partition(" ")
+        if len(digest) == 64:
+            seen.setdefault(int(step), set()).add(digest)
+    return ledger, path, seen
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_no_step_has_two_states(tmp_path, kills):
+    ledger, path, seen = killed_again_and_again(tmp_path, kills)
+    final = Stream.resume(path, key=KEY)
+    assert final.step > 1
+    assert all(len(states) == 1 for states in seen.values())
+    assert len(ledger.statement("people").spends) == 1
+    states, listed = published(path)
+    assert states == listed
+    assert len(states) == final.step == ledger.last_step(final.receipt.id)
