@@ -83,6 +83,12 @@ def test_fresh_draws_are_independent_and_of_the_promised_size(streams):
         )
 
 
+def test_the_last_bit_of_every_step_is_a_coin(streams):
+    """Noise that is always even would show the last bit of every exact sum."""
+    odd = np.concatenate([each & 1 for stream in streams[:10] for each in increments_of(stream)])
+    assert stats.binomtest(int(odd.sum()), odd.size).pvalue > ALPHA
+
+
 def test_the_best_attacker_is_at_the_promise_and_not_beyond(tmp_path):
     """Who knows all rows but one, projects what is behind the releases on what she would move.
 

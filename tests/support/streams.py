@@ -1,9 +1,11 @@
 """Streams of few numbers, and the draws behind what they release."""
 
+import warnings
 from itertools import count
 
 import numpy as np
 
+from discreet import NotPrivateWarning
 from discreet.stream import Stream
 from discreet.stream.state import StreamState
 from discreet.testing import Silent
@@ -21,6 +23,13 @@ def small(folder, *, reader="attention", **options):
     given = {"epsilon": 1.0, "delta": 1e-6, "steps": 16, "entropy": Silent()}
     path = folder / f"stream-{next(_FOLDERS)}"
     return Stream(path, key=KEY, reader=reader, **OPTIONS[reader] | given | options)
+
+
+def again(path, *, entropy, key=KEY, **options):
+    """Resume a stream with test noise, which says that it is not private."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        return Stream.resume(path, key=key, entropy=entropy, **options)
 
 
 def rows_of(people, rng):

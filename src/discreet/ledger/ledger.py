@@ -354,9 +354,13 @@ class Ledger:
             id: of the stream's receipt.
 
         Raises:
+            InvalidInput: if the stream is not spent here.
             LedgerError: if the file cannot be read.
         """
         with self._store.writing() as connection:
+            state = store.state_of(connection, id)
+            if state not in (State.SPENT, State.RELEASED):
+                raise InvalidInput(f"Expected {id} to be spent, and it is {state}.")
             return store.last_step(connection, id)
 
     def datasets(self) -> list[str]:

@@ -7,8 +7,11 @@ are one Gaussian mechanism, and answers are jointly private. `docs/privacy.md`, 
 self-attention", says what that means, and what it does not.
 """
 
+import copy
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, Unpack
 
@@ -36,7 +39,7 @@ from discreet.nn.heads import Heads
 from discreet.nn.reading import PrivateHeads
 from discreet.noise import Entropy, SystemEntropy
 from discreet.noise.correlated import Continual, Participation, Reading, chosen
-from discreet.privacy import Guarantee, Neighbours, Privacy, rounded_up
+from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, Privacy, rounded_up
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
@@ -45,6 +48,8 @@ from discreet.stream.state import StreamState, released
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import Records, tables_of
+
+_COPIED = "A private stream is never pickled or copied: noise would be drawn twice."
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +149,16 @@ class PrivateCausalStack(nn.Module):
         self._receipt = self._settings.receipt(self._entropy)
         count(counted, self._receipt, delta=delta)
         self._process = os.getpid()
+        self._lock = threading.Lock()
         self._state = StreamState.begin(self._settings)
         self._modules_of_step: list[PrivateCrossAttention] | None = None
+        self._repeats_itself = False
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("A private stream is never pickled or copied: noise would be drawn twice.")
+        raise TypeError(_COPIED)
+
+    def _replicate_for_data_parallel(self) -> NoReturn:
+        raise TypeError(_COPIED)
 
     @property
     def settings(self) -> Settings[Any]:
@@ -177,11 +187,10 @@ class PrivateCausalStack(nn.Module):
         Released, and nobody's: they can be asked by anybody, saved and given away, and have the
         card, with the guarantee of the whole stream.
         """
+        memories = self._memories(self._state)
         return [
-            private_module(block.attention, layer, memories)
-            for block, layer, memories in zip(
-                self._blocks, self._limits, self._released(), strict=True
-            )
+            private_module(block.attention, layer, each)
+            for block, layer, each in zip(self._blocks, self._limits, memories, strict=True)
         ]
 
     def forward(self, records: torch.Tensor, groups: Array = None) -> torch.Tensor:
@@ -207,12 +216,33 @@ class PrivateCausalStack(nn.Module):
         parts = _apart(len(rows), people)
         inputs: list[list[torch.Tensor]] = [[] for _ in self._blocks]
         answers = torch.empty_like(rows)
-        with torch.no_grad(), in_evaluation(self), torch.compiler.set_stance("force_eager"):
+        with self._lock, torch.no_grad(), self._as_written():
             for part in parts:
                 answers[part] = self._run(rows[part], inputs)
-        order = torch.cat([*parts, torch.empty(0, dtype=torch.long)])
-        self._add([self._together(each, rows) for each in inputs], order, people)
+            self._check_repeats(rows, parts, answers)
+            order = torch.cat([*parts, torch.empty(0, dtype=torch.long)])
+            self._add([torch.cat([rows[:0], *each]) for each in inputs], order, people)
         return answers.reshape(records.shape)
+
+    @contextmanager
+    def _as_written(self) -> Iterator[None]:
+        """Run modules as in evaluation, and as they are written: no dropout, nothing compiled."""
+        with in_evaluation(self), torch.compiler.set_stance("force_eager"):
+            yield
+
+    def _check_repeats(
+        self, rows: torch.Tensor, parts: list[torch.Tensor], answers: torch.Tensor
+    ) -> None:
+        """Refuse modules that answer one record in two ways: others' bits would depend on it."""
+        if self._repeats_itself or not parts:
+            return
+        again = self._run(rows[parts[0]], [[] for _ in self._blocks])
+        if not torch.equal(again, answers[parts[0]]):
+            raise InvalidInput(
+                "Expected blocks to make the same of a record each time: switch off whatever is "
+                "random, or remembers records."
+            )
+        self._repeats_itself = True
 
     def ask(self, queries: torch.Tensor) -> torch.Tensor:
         """Return what the model makes of public inputs, from the last states. Nothing is added.
@@ -223,7 +253,7 @@ class PrivateCausalStack(nn.Module):
             queries: nobody's record, shape (m, E), or (E,).
         """
         rows = queries if queries.dim() == 2 else queries[None]
-        with torch.no_grad(), in_evaluation(self):
+        with self._lock, torch.no_grad(), in_evaluation(self):
             return self._run(rows, [[] for _ in self._blocks]).reshape(queries.shape)
 
     def _run(self, hidden: torch.Tensor, inputs: list[list[torch.Tensor]]) -> torch.Tensor:
@@ -242,10 +272,6 @@ class PrivateCausalStack(nn.Module):
         out: torch.Tensor = self._modules_of_step[index](given)[0]
         return out
 
-    @staticmethod
-    def _together(parts: list[torch.Tensor], rows: torch.Tensor) -> torch.Tensor:
-        return torch.cat(parts) if parts else rows[:0]
-
     def _add(self, inputs: list[torch.Tensor], order: torch.Tensor, people: Array) -> None:
         """Add the rows of a step in all layers, draw its noise, and read the next states."""
         accumulator = Accumulator(self._settings)
@@ -255,40 +281,45 @@ class PrivateCausalStack(nn.Module):
             pairs += layer.project(context.rows, context.value_rows)
         groups = None if people is None else people[order.numpy()]
         accumulator.add(tables_of(pairs), groups=groups)
-        self._state = self._state.next(
+        state = self._state.next(
             accumulator.sums, self._settings, self._entropy, rows=accumulator.rows
         )
-        self._read_next()
+        # Both or neither: what fails before has released nothing, and may be tried again.
+        self._state, self._modules_of_step = state, self._modules_for(state)
 
-    def _read_next(self) -> None:
-        """Let modules answer from the state of this step, plainly: each is read for one step."""
-        memories = [[memory.plain for memory in each] for each in self._released()]
+    def _modules_for(self, state: StreamState) -> list[PrivateCrossAttention]:
+        """Return modules that answer from a state, plainly: each is read for one step."""
+        memories = [[memory.plain for memory in each] for each in self._memories(state)]
         if self._modules_of_step is None:
-            self._modules_of_step = [
+            return [
                 private_module(block.attention, layer, each)
                 for block, layer, each in zip(self._blocks, self._limits, memories, strict=True)
             ]
-            return
+        made = []
         for module, layer, each in zip(self._modules_of_step, self._limits, memories, strict=True):
-            module.heads = PrivateHeads(
+            following = copy.copy(module)  # projections are the same
+            following._modules = dict(module._modules)  # noqa: SLF001 (torch copies no further)
+            following.heads = PrivateHeads(
                 each,
                 query_map=layer.bounds.query_map,
                 value_centre=layer.bounds.value_centre,
                 repeats=layer.heads.repeats,
             )
+            made.append(following)
+        return made
 
-    def _released(self) -> list[list[Memory]]:
-        """Return the memories of each layer, of the state after the last step."""
-        if not self._state.step:
+    def _memories(self, state: StreamState) -> list[list[Memory]]:
+        """Return the memories of each layer, of a state."""
+        if not state.step:
             raise InvalidInput("Expected a stream with at least one step.")
         states = iter(
             released(
-                self._state.totals,
+                state.totals,
                 self._settings,
                 self._receipt,
-                step=self._state.step,
+                step=state.step,
                 reading=Reading(),
-                rows=self._state.rows,
+                rows=state.rows,
                 rows_hint=None,
             )
         )
@@ -299,7 +330,8 @@ class PrivateCausalStack(nn.Module):
     def extra_repr(self) -> str:
         """Return how many layers and steps, and what is promised."""
         epsilon = rounded_up(self.guarantee.epsilon)
-        return f"layers={len(self._blocks)}, steps={self.step}, ε = {epsilon} for all of them"
+        mark = "" if self._receipt.private else f"{NOT_PRIVATE}, "
+        return f"{mark}layers={len(self._blocks)}, steps={self.step}, ε = {epsilon} for all of them"
 
 
 class PrivateCausalAttention(PrivateCausalStack):
@@ -383,5 +415,12 @@ def _settings(
         for _ in range(layer.heads.key.heads)
     ]
     return resolve(
-        ATTENTION, shapes, asked, unit=unit, steps=steps, tune=tune, participation=participation
+        ATTENTION,
+        shapes,
+        asked,
+        unit=unit,
+        steps=steps,
+        tune=tune,
+        participation=participation,
+        enforced=False,
     )

@@ -32,8 +32,13 @@ from discreet.errors import InvalidInput
 # No stream has more steps: so the rounding of all of them together is bounded.
 MOST_STEPS = 2**22
 
+# Nor does anybody come more often: noise grows with it.
+_MOST_PARTICIPATIONS = 2**16
+
 _DECAY_BITS, _WEIGHT_BITS = 30, 16
 _DECAY_UNIT, _WEIGHT_UNIT = 1 << _DECAY_BITS, 1 << _WEIGHT_BITS
+
+_MOST_BUFFERS = 8
 
 # More than the relative error of any sum of positive float64 numbers in this file.
 _ROUNDING = 1 + 2.0**-30
@@ -56,8 +61,8 @@ class Strategy:
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.decays or len(self.decays) != len(self.weights):
-            raise InvalidInput("Expected as many weights as decays, at least one.")
+        if not 1 <= len(self.decays) <= _MOST_BUFFERS or len(self.decays) != len(self.weights):
+            raise InvalidInput(f"Expected 1 to {_MOST_BUFFERS} decays, and as many weights.")
         for decay in self.decays:
             _validate.whole("decays", decay, at_least=1, at_most=_DECAY_UNIT - 1)
         for weight in self.weights:
@@ -309,9 +314,10 @@ class Participation:
     separation: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("steps", "separation"):
+        limits = {"steps": _MOST_PARTICIPATIONS, "separation": MOST_STEPS}
+        for name, most in limits.items():
             if getattr(self, name) is not None:
-                given = _validate.whole(name, getattr(self, name), at_least=1, at_most=MOST_STEPS)
+                given = _validate.whole(name, getattr(self, name), at_least=1, at_most=most)
                 object.__setattr__(self, name, given)
         if self.steps is None and self.separation != 1:
             _validate.reject("separation", self.separation, "left out, with lifetime_rows")
@@ -384,10 +390,17 @@ class Continual:
     Attributes:
         strategy: of the noise.
         participation: of a unit.
+        enforced: whether rows beyond that are left out, by the ids of records.
     """
 
     strategy: Strategy
     participation: Participation
+    enforced: bool = False
+
+    def __post_init__(self) -> None:
+        _validate.instance("enforced", self.enforced, bool)
+        if self.participation.steps is None and not self.enforced:
+            raise InvalidInput("Expected the ids of records where their rows are counted.")
 
     @cached_property
     def sensitivity(self) -> float:
@@ -399,6 +412,7 @@ class Continual:
         return {
             "strategy": self.strategy.parameters(),
             "participation": self.participation.parameters(),
+            "enforced": self.enforced,
         }
 
     @classmethod
@@ -407,6 +421,7 @@ class Continual:
         return cls(
             Strategy.restore(parameters["strategy"]),
             Participation.restore(parameters["participation"]),
+            parameters["enforced"],
         )
 
 

@@ -42,6 +42,7 @@ def resolve(
     steps: int,
     tune: Reading,
     participation: Participation,
+    enforced: bool,
 ) -> Settings[Any]:
     """Return the public settings of a stream.
 
@@ -56,8 +57,9 @@ def resolve(
         steps: the design horizon.
         tune: which reading is to have the least noise.
         participation: in how many steps a unit may have rows.
+        enforced: whether rows beyond that are left out, by the ids of records.
     """
-    continual = Continual(chosen(tune, participation, steps=steps), participation)
+    continual = Continual(chosen(tune, participation, steps=steps), participation, enforced)
     heads = sum(math.prod(shape.heads) for shape in shapes)
     noisy = replace(
         options,

@@ -12,8 +12,9 @@ it; then a ledger notes it; and only then is it published. Whoever is killed bef
 released nothing, and whoever is killed after it finds the totals in the sealed file, and publishes
 those. So no step is ever released with two states.
 
-The sealed file knows a hash of all lines of `steps.jsonl`. One that is older than what was
-published (a backup that was restored) is refused.
+All that is sealed is bound to the settings of this stream and to its key. The sealed state knows a
+hash of all lines of `steps.jsonl`, and these a hash of who came. A sealed state that is older than
+what was published (a backup that was restored) is refused.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 
@@ -31,15 +32,21 @@ from discreet._files import whole_file
 from discreet._typing import Integers
 from discreet.errors import BudgetExceeded, CorruptRelease, InvalidInput
 from discreet.ledger import Account, Ledger
+from discreet.noise.correlated import Reading
 from discreet.stream.people import People, Visit
 from discreet.stream.published import SETTINGS, Line, Published, StreamSettings
 from discreet.stream.state import StreamState, packed, strategy_of, unpacked
 from discreet.sums.partial import Envelope
+from discreet.sums.release import Release
+
+try:
+    import fcntl
+except ImportError:  # a system without it: one process at a time is up to its owner
+    fcntl = None  # type: ignore[assignment]
 
 _STATE = Envelope(b"discreet-stream-1\n", "the state of a stream")
 _PEOPLE = Envelope(b"discreet-stream-people-1\n", "the records of a step")
 THERE = "Expected a folder without a stream: Stream.resume goes on with one."
-_FIRST = hashlib.sha256(b"discreet-stream").hexdigest()
 
 # So that all of a sealed state but its numbers fits one kilobyte.
 _LONGEST_NAME = 120
@@ -47,6 +54,9 @@ _LONGEST_NAME = 120
 
 class Folder(Published):
     """The files of one stream, and what is known of them. PRIVATE: has the key.
+
+    What is known changes only once all of it is on the disk. Whatever fails on the way leaves it
+    stale, and the next who asks reads everything again.
 
     Attributes:
         state: the last that was committed.
@@ -75,12 +85,11 @@ class Folder(Published):
         self.people = people
         self.account = account
         self.state = StreamState.begin(settings.sums)
-        self._chain = _FIRST
-        self._length = 0  # of steps.jsonl, in bytes
-        self._recalled = 0  # steps whose records are known
-        self._pending: Line | None = None  # committed, and not yet published
         self._key = key
-        self._digest = settings.sums.digest
+        # Of all settings, the name of the receipt among them: what is sealed is of this stream.
+        self._digest = self._chain = settings.digest
+        self._length = 0  # of steps.jsonl, in bytes
+        self._stale = True
 
     def create(self) -> None:
         """Write what a stream begins with.
@@ -90,28 +99,41 @@ class Folder(Published):
         """
         for name in ("states", "people"):
             (self.path / name).mkdir(exist_ok=True, parents=True)
-        try:
-            with whole_file(self.path / SETTINGS, replace=False) as file:
-                file.write(self.settings.to_bytes())
-        except FileExistsError:
-            raise InvalidInput(THERE) from None
-        if self.account is not None:
-            counted = [str(self.account.ledger.path), self.account.dataset, self.account.analyst]
-            self._write("ledger.json", json.dumps(counted).encode())
-        self._seal("")
+        with self.locked():
+            try:
+                with whole_file(self.path / SETTINGS, replace=False) as file:
+                    file.write(self.settings.file)
+            except FileExistsError:
+                raise InvalidInput(THERE) from None
+            if self.account is not None:
+                account = self.account
+                counted = [str(account.ledger.path), account.dataset, account.analyst]
+                self._write("ledger.json", json.dumps(counted).encode())
+            self._seal(self.state, "", self._chain)
+            self._stale = False
 
-    def load(self) -> None:
-        """Read all that was committed, publish what was not yet, and check that all is there.
+    def refresh(self) -> None:
+        """Read what other processes did, or what failed here, if there is any such.
 
         Raises:
             CorruptRelease: a file is missing or was altered, or the key is another.
             InvalidInput: the sealed state is older than what was published.
+            BudgetExceeded: the ledger knows the last step with other noise.
         """
-        if not (self.path / "state.sealed").exists() and not self.published_lines():
-            self._seal("")  # killed while it was created: nothing was drawn
-        name = self._unseal()
-        published = self.published_lines()
-        behind = self.state.step - len(published)
+        if self._stale or self._is_behind():
+            self.load()
+
+    def load(self) -> None:
+        """Read all that was committed, publish what was not yet, and check that all is there.
+
+        Raises: as `refresh`.
+        """
+        self._stale = True
+        if self._is_new():
+            self._seal(StreamState.begin(self.settings.sums), "", self.settings.digest)
+        state, name, sealed_chain = self._unseal()
+        lines = self.published_lines()
+        behind = state.step - len(lines)
         if behind < 0:
             raise InvalidInput(
                 "Expected the latest state of this stream, and its sealed file is older than what "
@@ -119,30 +141,38 @@ class Folder(Published):
             )
         if behind > 1:
             raise CorruptRelease("Expected a line for every step of the stream.")
+        length = _length_of(lines)
         if behind == 1:
-            published.append(Line.of(name, self.state))
-        chain = _FIRST
-        for line in published:
+            lines.append(Line.of(name, state, self._people_digest(state.step)))
+        chain = self.settings.digest
+        for line in lines:
             chain = line.chained(chain)
-        if chain != self._chain:
+        if chain != sealed_chain:
             raise CorruptRelease("Expected the lines of all steps as they were written.")
-        self.take(published)
-        self._length = sum(
-            len(f"{line}\n".encode()) for line in published[: len(published) - behind]
-        )
-        if self.people is not None:
-            for number in range(self._recalled, self.state.step):
-                self._recall(self.people, number + 1)
-        self._recalled = self.state.step
-        self._pending = published[-1] if behind else None
-        self.publish()
+        people = None if self.people is None else self._recalled(self.people, lines)
+        if behind == 1:
+            self._publish(lines[-1], state, length)
+        self.people, self.state, self._chain = people, state, chain
+        self._length = _length_of(lines)
+        self.take(lines)
+        self._stale = False
 
-    def _recall(self, people: People, number: int) -> None:
-        data = self.file(f"people/{number:08d}")
-        header, contents = _PEOPLE.unseal(data, self._key, self._digest)
-        if header["step"] != number:
-            raise CorruptRelease("Expected the records of each step where they were sealed.")
-        people.restore(contents, number)
+    def _is_new(self) -> bool:
+        """Whether it was killed while it was created: nothing was drawn."""
+        if (self.path / "state.sealed").exists() or self.published_lines():
+            return False
+        return not any(any((self.path / name).iterdir()) for name in ("states", "people"))
+
+    def _recalled(self, people: People, lines: list[Line]) -> People:
+        """Return who came in all steps, from what was sealed of each."""
+        recalled = people.nobody()
+        for number, line in enumerate(lines, 1):
+            data = self.file(f"people/{number:08d}")
+            header, contents = _PEOPLE.unseal(data, self._key, self._digest)
+            if header["step"] != number or hashlib.sha256(data).hexdigest() != line.people:
+                raise CorruptRelease("Expected the records of each step where they were sealed.")
+            recalled.restore(contents, number)
+        return recalled
 
     def commit(self, name: str, state: StreamState, visit: Visit | None) -> None:
         """Make a step part of the stream, for good; then publish it.
@@ -152,43 +182,52 @@ class Folder(Published):
             state: after it.
             visit: who was admitted in it, if anybody is counted.
         """
-        line = Line.of(name, state)
+        self._stale = True
         if visit is not None:
             header = {"settings": self._digest, "step": state.step}
             self._write(
                 f"people/{state.step:08d}", _PEOPLE.seal(header, visit.contents(), self._key)
             )
-        before = self.state, self._chain
-        self.state, self._chain = state, line.chained(self._chain)
-        try:
-            self._seal(name)
-        except BaseException:
-            # Whether it took its name or not is on the disk.
-            self.state, self._chain = before
-            raise
-        self._pending = line
-        self._recalled = state.step
+        line = Line.of(name, state, self._people_digest(state.step))
+        chain = line.chained(self._chain)
+        self._seal(state, name, chain)
+        length = self._publish(line, state, self._length)
+        self.state, self._chain, self._length = state, chain, length
         self.lines.append(line)
         self.numbers[name] = state.step
         if self.people is not None and visit is not None:
             self.people.keep(visit)
-        self.publish()
+        self._stale = False
 
-    def publish(self) -> None:
-        """Note the last step in the ledger, and then give it away, if that was not done."""
-        line, step = self._pending, self.state.step
-        if line is None:
-            return
+    def _people_digest(self, step: int) -> str:
+        """Return a hash of who was sealed for a step; of nothing if nobody is counted."""
+        if self.people is None:
+            return ""
+        return hashlib.sha256(self.file(f"people/{step:08d}")).hexdigest()
+
+    def _publish(self, line: Line, state: StreamState, length: int) -> int:
+        """Note a step in the ledger, and then give it away; return how long the list is then."""
         if self.account is not None:
-            self.account.ledger.note_step(self.settings.receipt.id, step, line.digest)
-        self._write(f"states/{step:08d}", packed(self.state.totals))
+            self.account.ledger.note_step(self.settings.receipt.id, state.step, line.digest)
+        self._write(f"states/{state.step:08d}", packed(state.totals))
         with (self.path / "steps.jsonl").open("ab") as file:
-            file.truncate(self._length)  # what is beyond is of a line that was cut short
+            file.truncate(length)  # what is beyond is of a line that was cut short
             file.write(f"{line}\n".encode())
             file.flush()
             os.fsync(file.fileno())
-            self._length = file.tell()
-        self._pending = None
+            return file.tell()
+
+    def memory(self, reading: Reading, step: str | None = None) -> Release[Any]:
+        """Return what answers from the rows of a reading, after a step that was published.
+
+        Args:
+            reading: which steps, with which weights.
+            step: the name of the last; None for the last that there is.
+        """
+        if self._stale:
+            with self.locked():
+                self.refresh()
+        return super().memory(reading, step)
 
     def totals(self, step: int) -> tuple[Integers, ...]:
         """Return what was released after a step; zeros before the first.
@@ -198,7 +237,7 @@ class Folder(Published):
         """
         return self.state.totals if step == self.state.step else super().totals(step)
 
-    def is_behind(self) -> bool:
+    def _is_behind(self) -> bool:
         """Return whether another process has gone on with the stream."""
         header = _STATE.header(self.file("state.sealed"))
         return (header.get("step"), header.get("chain")) != (self.state.step, self._chain)
@@ -219,39 +258,47 @@ class Folder(Published):
     def locked(self) -> Iterator[None]:
         """Keep other processes and threads from going on with the stream meanwhile."""
         with (self.path / "lock").open("ab") as file:
-            _lock(file)
-            yield
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                # By name: a process that was forked meanwhile has the file open, too.
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_UN)
 
-    def _seal(self, name: str) -> None:
-        state = self.state
+    def _seal(self, state: StreamState, name: str, chain: str) -> None:
         header = {
             "settings": self._digest,
             "step": state.step,
             "name": name,
             "rows": state.rows,
-            "chain": self._chain,
+            "chain": chain,
         }
         contents = [packed(state.totals), packed([state.buffers])]
         self._write("state.sealed", _STATE.seal(header, contents, self._key))
 
-    def _unseal(self) -> str:
+    def _unseal(self) -> tuple[StreamState, str, str]:
+        """Return the sealed state, the name of its step, and the hash of all lines."""
         header, contents = _STATE.unseal(self.file("state.sealed"), self._key, self._digest)
         size = sum(each.nbytes for each in self.state.totals)
         buffers = np.frombuffer(contents[size:], dtype="<i8").astype(np.int64)
-        strategy = strategy_of(self.settings.sums)
-        self.state = replace(
+        state = replace(
             self.state,
             step=header["step"],
             totals=unpacked(contents[:size], self.settings.sums),
-            buffers=buffers.reshape(strategy.buffers, -1),
+            buffers=buffers.reshape(strategy_of(self.settings.sums).buffers, -1),
             rows=header["rows"],
         )
-        self._chain = header["chain"]
-        return str(header["name"])
+        return state, str(header["name"]), str(header["chain"])
 
     def _write(self, name: str, data: bytes) -> None:
         with whole_file(self.path / name) as file:
             file.write(data)
+
+
+def _length_of(lines: list[Line]) -> int:
+    return sum(len(f"{line}\n".encode()) for line in lines)
 
 
 def account_in(path: Path) -> Account:
@@ -290,11 +337,3 @@ def checked_step(name: object) -> str:
             "bytes that can be printed."
         )
     return name
-
-
-def _lock(file: IO[bytes]) -> None:
-    try:
-        import fcntl
-    except ImportError:  # a system without it: one process at a time is up to its owner
-        return
-    fcntl.flock(file, fcntl.LOCK_EX)

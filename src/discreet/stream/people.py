@@ -68,6 +68,10 @@ class People:
     seen: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     kind: bytes = b""
 
+    def nobody(self) -> "People":
+        """Return the same, before anybody came."""
+        return People(self.key, self.cap)
+
     def visit(self, step: int) -> "Visit":
         """Return what admits rows of one step; nothing is kept before `keep`.
 
@@ -125,6 +129,7 @@ class Visit:
             tables: of all layers.
             groups: the record of each row.
         """
+        groups = groups if hasattr(groups, "__len__") else list(groups)  # read twice
         records = Records.of(groups, tables[0].rows)
         left = np.array([self._left(mark) for mark in map(_mark, records.ids)], dtype=np.int64)
         sizes = np.bincount(records.of_row, minlength=len(records.ids))

@@ -8,7 +8,8 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 
 from discreet._files import pack, unpack
 from discreet._typing import Integers
+from discreet._validate import warn
 from discreet.accounting import Receipt
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput, NotPrivateWarning
 from discreet.noise.correlated import Continual, Reading, ReadingKind, StateNoise
-from discreet.privacy import Guarantee, Privacy
+from discreet.privacy import NOT_PRIVATE, Guarantee, Privacy
 from discreet.readers.registry import mechanism_named
 from discreet.stream.state import StreamState, continual_of, packed, released, unpacked
 from discreet.sums.mechanism import Mechanism
@@ -42,6 +44,7 @@ class StreamSettings:
         rows_hint: a public number of rows in so many steps, if there is one.
         receipt: of its whole life.
         counted: whether a ledger has it, and notes each step.
+        file: what they are written as. Made once: the same settings may be written in two ways.
     """
 
     mechanism: Mechanism[Any, Any, Any]
@@ -51,14 +54,24 @@ class StreamSettings:
     rows_hint: int | None
     receipt: Receipt
     counted: bool
+    file: bytes = field(default=b"", repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.file:
+            object.__setattr__(self, "file", self._to_bytes())
 
     @property
     def private(self) -> bool:
         """False if the noise comes from a test source."""
         return self.receipt.private
 
-    def to_bytes(self) -> bytes:
-        """Return the file of these settings."""
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all of them, the name of the receipt among them: no two streams share one."""
+        return hashlib.sha256(self.file).hexdigest()
+
+    def _to_bytes(self) -> bytes:
+        """Return a file of these settings."""
         sums = self.sums
         tensors = {
             f"{index}.{name}": array
@@ -88,7 +101,7 @@ class StreamSettings:
         Args:
             data: the file.
         """
-        return unpack(data, {_FORMAT: _restored})
+        return replace(unpack(data, {_FORMAT: _restored}), file=data)
 
 
 def _restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> StreamSettings:  # noqa: ANN401
@@ -133,16 +146,18 @@ class Line:
         name: of the step.
         digest: of its totals.
         rows: how many rows there have been so far, where that is public; else 0.
+        people: a hash of what was sealed of who came; empty if nobody is counted.
     """
 
     name: str
     digest: str
     rows: int
+    people: str
 
     @classmethod
-    def of(cls, name: str, state: StreamState) -> "Line":
+    def of(cls, name: str, state: StreamState, people: str) -> "Line":
         """Return the line of a step, given the state after it."""
-        return cls(name, hashlib.sha256(packed(state.totals)).hexdigest(), state.rows)
+        return cls(name, hashlib.sha256(packed(state.totals)).hexdigest(), state.rows, people)
 
     def __str__(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)
@@ -182,6 +197,7 @@ class Published:
             path: of its folder, or of a copy of what is public in it.
         """
         published = cls(path, settings_in(path))
+        warn_if_not_private(published.settings, path)
         published.take(published.published_lines())
         return published
 
@@ -297,14 +313,17 @@ class Published:
     def published_lines(self) -> list[Line]:
         """Return all whole lines; what was cut short was not published."""
         try:
-            text = (self.path / "steps.jsonl").read_text("utf-8", errors="replace")
+            data = (self.path / "steps.jsonl").read_bytes()
         except FileNotFoundError:
             return []
-        whole, _, _ = text.rpartition("\n")
+        whole, _, _ = data.rpartition(b"\n")
         try:
-            return [Line(**json.loads(line)) for line in whole.split("\n") if line]
+            lines = [Line(**json.loads(line)) for line in whole.split(b"\n") if line]
         except (TypeError, ValueError):
-            raise CorruptRelease("Expected steps.jsonl to have a line for every step.") from None
+            lines = None
+        if lines is None or b"".join(f"{line}\n".encode() for line in lines).strip() != whole:
+            raise CorruptRelease("Expected steps.jsonl to have a line for every step.")
+        return lines
 
     def file(self, name: str) -> bytes:
         """Return one of its files, whole.
@@ -319,6 +338,20 @@ class Published:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             raise CorruptRelease(f"Expected the stream to have its file {name}.") from None
+
+
+def warn_if_not_private(settings: StreamSettings, path: Path) -> None:
+    """Warn with `NotPrivateWarning` if the noise of a stream comes from a test source.
+
+    Args:
+        settings: of the stream.
+        path: of its folder.
+    """
+    if not settings.private:
+        warn(
+            f"{os.fspath(path)} is {NOT_PRIVATE}: its noise comes from {settings.receipt.source}.",
+            NotPrivateWarning,
+        )
 
 
 def settings_in(path: Path) -> StreamSettings:

@@ -26,7 +26,13 @@ from discreet.readers.registry import mechanism_named
 from discreet.stream.design import resolve, tuned
 from discreet.stream.folder import THERE, Folder, account_in, checked_step
 from discreet.stream.people import Cap, People, Visit
-from discreet.stream.published import SETTINGS, Published, StreamSettings, settings_in
+from discreet.stream.published import (
+    SETTINGS,
+    Published,
+    StreamSettings,
+    settings_in,
+    warn_if_not_private,
+)
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.mechanism import shows_options
 from discreet.sums.partial import Partial, derived_key, new_key
@@ -188,6 +194,7 @@ class Stream:
         with self._folder.locked():
             self._folder.load()
             self._folder.check_ledger()
+        warn_if_not_private(settings, path)
 
     def _check_new(self) -> None:
         if (self._path / SETTINGS).exists():
@@ -207,6 +214,7 @@ class Stream:
             steps=self._steps,
             tune=self._tune,
             participation=self._participation,
+            enforced=unit is Unit.RECORD,
         )
         options.warn_if_nobody_is_protected()
         sums.check(self._account)
@@ -306,31 +314,32 @@ class Stream:
         if self._folder is None:
             self._check_new()
             rows = RowSource.of(keys, values, groups)
-            return self._append_rows(self._create(rows.shapes, rows.unit), rows, name, progress)
-        if name in self._folder.numbers:
-            return self.memory(step=name)
-        rows = RowSource.of(keys, values, groups)
-        return self._append_rows(self._folder, rows, name, progress)
+            self._append_rows(self._create(rows.shapes, rows.unit), rows, name, progress)
+        elif name not in self._folder.numbers:
+            rows = RowSource.of(keys, values, groups)
+            self._append_rows(self._folder, rows, name, progress)
+        return self.memory(step=name)
 
-    def _append_rows(self, folder: Folder, rows: RowSource, name: str, progress: bool) -> Any:  # noqa: ANN401, FBT001
+    def _append_rows(self, folder: Folder, rows: RowSource, name: str, progress: bool) -> None:  # noqa: FBT001
         with folder.locked():
             if not self._goes_on(folder, name):
-                return self.memory(step=name)
+                return
             visit = None if folder.people is None else folder.people.visit(self.step + 1)
             accumulator = Accumulator(folder.settings.sums)
             known = rows.count() if progress else None
+            _ = rows.unit  # raises if there is no chunk at all: an iterator that was read before
             with progress_bar("adding up rows", rows=known, show=progress) as advance:
                 for tables, of_row in rows.chunks():
                     if visit is not None and of_row is not None:
                         tables, of_row = visit.admit(tables, of_row)  # noqa: PLW2901
                     accumulator.add(tables, groups=of_row, advance=advance)
             self._commit(folder, name, accumulator.sums, accumulator.rows, visit)
-        return self.memory()
 
     def append_parts(self, parts: Iterable[bytes], *, expected: Iterable[str], step: str) -> Any:  # noqa: ANN401
         """Add a step whose rows were added up elsewhere, by a job of this stream and step.
 
-        `discreet.shards.Job.of_step(stream, step)` seals them. A part of another step is refused.
+        `discreet.shards.Job.of_step(stream, step)` seals them (`partial`, `merge`). A part of
+        another step is refused, and so are parts of a shuffle: they do not know their records.
 
         Args:
             parts: sealed partials, in any order.
@@ -342,22 +351,30 @@ class Stream:
             CorruptRelease: sealed bytes were altered, or are of another step.
         """
         name, folder = checked_step(step), self._begun
-        if name in folder.numbers:
-            return self.memory(step=name)
-        names = list(expected)
+        if name not in folder.numbers:
+            self._append_parts(folder, parts, list(expected), name)
+        return self.memory(step=name)
+
+    def _append_parts(
+        self, folder: Folder, parts: Iterable[bytes], names: list[str], name: str
+    ) -> None:
         key = self.step_key(name)
         with folder.locked():
             if not self._goes_on(folder, name):
-                return self.memory(step=name)
+                return
             opened = (Partial.unseal(data, key, folder.settings.sums) for data in parts)
             total = Partial.merged(folder.settings.sums, opened)
+            if total.origin:
+                raise InvalidInput(
+                    "Expected sums of whole shards: those of a shuffle do not know their records, "
+                    "so nobody could tell who has had their share."
+                )
             if len(names) != len(set(names)) or total.shards != frozenset(names):
                 raise InvalidInput("Expected the shards that were named, each once.")
             visit = None if folder.people is None else folder.people.visit(self.step + 1)
             if visit is not None:
                 visit.admit_marks(total.ids)
             self._commit(folder, name, list(total.sums), total.rows, visit)
-        return self.memory()
 
     def step_key(self, step: str) -> bytes:
         """Return the key that shards of one step are sealed with.
@@ -365,13 +382,11 @@ class Stream:
         Args:
             step: its public name.
         """
-        return derived_key(self._key, f"shards of {checked_step(step)}")
+        return derived_key(self._key, f"shards of {self.receipt.id} {checked_step(step)}")
 
     def _goes_on(self, folder: Folder, name: str) -> bool:
         """Return whether a step is new, once what other processes did is known."""
-        folder.publish()
-        if folder.is_behind():
-            folder.load()
+        folder.refresh()
         folder.check_ledger()
         return name not in folder.numbers
 

@@ -207,6 +207,7 @@ def _check_claims(
         and math.isclose(settings["sigma"], mechanism.sigma * sensitivity * factor, rel_tol=1e-9)
         and covers(guarantee, [(mechanism, 1)])
         and (settings["group_rows"] == 1 or guarantee.unit == Unit.RECORD)
+        and (stream is None or not stream.continual.enforced or guarantee.unit == Unit.RECORD)
         and (settings["rows"] is None or rows_are_public(guarantee.neighbours, guarantee.unit))
     )
     if not fits:

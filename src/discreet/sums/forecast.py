@@ -240,8 +240,10 @@ def _stream(released: Released[RowLayout]) -> list[tuple[str, str]]:
         return []
     participation = stream.continual.participation
     said = f"any one {released.guarantee.unit} {participation}"
-    if released.guarantee.unit == Unit.RECORD:
+    if stream.continual.enforced:
         said += "; rows beyond that were left out, by the ids of records"
+    elif released.guarantee.unit == Unit.RECORD:
+        said += "; nobody has checked that"
     elif participation.steps != 1:
         said = f"anybody with one row in each step, {participation}; nobody checks that without ids"
     which = f"the state after step {stream.step:,}, about {stream.reading}"

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from discreet import _validate, accounting
 from discreet.accounting import Receipt
+from discreet.errors import InvalidInput
 from discreet.ledger.ledger import Account, check
 from discreet.noise import Entropy, RoundedGaussian
 from discreet.noise.correlated import MOST_STEPS, Continual
@@ -107,6 +108,8 @@ class Settings(Generic[AnyLayout_co]):
                 )
             if self.continual is not None:
                 self.continual.strategy.check_room(largest)
+        if self.continual is not None and self.continual.enforced and self.unit is not Unit.RECORD:
+            raise InvalidInput("Expected groups: who has had rows is known by the ids of records.")
 
     @cached_property
     def head_count(self) -> int:

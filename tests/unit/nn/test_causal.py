@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -88,7 +89,7 @@ def exact_sums(stack, path, given):
     for totals, record in zip(path, given, strict=True):
         stack._state = replace(stack._state, totals=totals)
         if stack.step:
-            stack._read_next()
+            stack._modules_of_step = stack._modules_for(stack._state)
         answers.append(stack(record))
         added = zip(stack._state.totals, totals, strict=True)
         sums.append(np.concatenate([(new - old).ravel() for new, old in added]))
@@ -189,7 +190,53 @@ def test_a_stream_is_never_copied():
     for copied in (copy.deepcopy, copy.copy, pickle.dumps):
         with pytest.raises(TypeError, match="never pickled or copied"):
             copied(stack)
+    with pytest.raises(TypeError, match="never pickled or copied"):
+        stack._replicate_for_data_parallel()
     assert not any("state" in name or "buffer" in name for name in stack.state_dict())
+
+
+def test_threads_take_one_step_after_the_other():
+    stack = PrivateCausalAttention(attention(), **SPEND)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(stack, records(40)))
+    assert stack.step == 40
+
+
+def test_what_fails_has_added_nothing(monkeypatch):
+    stack = PrivateCausalStack(blocks(), **SPEND, entropy=Silent())
+    stack(records(3))
+    before = stack._state
+    with monkeypatch.context() as patched:
+        patched.setattr(stack, "_modules_for", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            stack(records(1))
+    assert stack._state is before
+
+
+def test_blocks_that_are_random_are_refused():
+    class Random(nn.Module):
+        def forward(self, hidden):
+            return nn.functional.dropout(hidden, 0.5, training=True)
+
+    stack = PrivateCausalStack([CausalBlock(attention(), feed_forward=Random())], **SPEND)
+    with pytest.raises(discreet.InvalidInput, match="the same of a record each time"):
+        stack(records(2))
+    assert stack.step == 0
+
+
+def test_dropout_is_off_and_modes_are_put_back():
+    feed = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.5)).train()
+    stack = PrivateCausalStack([CausalBlock(attention(), feed_forward=feed)], **SPEND)
+    stack(records(2))
+    assert feed[1].training
+
+
+def test_the_card_does_not_say_that_participation_is_enforced():
+    stack = PrivateCausalStack(blocks(), **SPEND, entropy=Seeded(1), by_record=True)
+    stack(records(3), groups=[1, 2, 3])
+    said = dict(stack.layers[0].card.sentences)["participation"]
+    assert said == "any one record in one step; nobody has checked that"
+    assert "NOT PRIVATE" in repr(stack)
 
 
 def test_it_is_counted_once_for_all_steps(tmp_path):

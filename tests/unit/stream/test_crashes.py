@@ -9,15 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from streams import KEY, rows_of, small
+from streams import KEY, again, rows_of, small
 
 from discreet import BudgetExceeded, CorruptRelease, InvalidInput, Stream
 from discreet.ledger import Ledger
 from discreet.stream.folder import Folder
+from discreet.stream.people import People
 from discreet.testing import Seeded
 
 RNG = np.random.default_rng(4)
@@ -108,7 +111,7 @@ def test_killed_at_the_last_line(tmp_path, monkeypatch):
     path = stream._path
     with (path / "steps.jsonl").open("ab") as file:
         file.write(b'{"name": "da')
-    Stream.resume(path, key=KEY, entropy=Seeded(5))
+    again(path, entropy=Seeded(5))
     states, listed = published(path)
     assert states == listed
 
@@ -118,7 +121,7 @@ def go_on(stream, *, committed, resumed):
     path = stream._path
     seen_states, seen_lines = published(path)
     if resumed:
-        stream = Stream.resume(path, key=KEY, entropy=Seeded(99))
+        stream = again(path, entropy=Seeded(99))
         assert stream.step == 3 + committed
     made = stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
     stream.append(*DAYS[4], groups=np.arange(5), step="day 4")
@@ -137,9 +140,13 @@ def test_a_backup_is_refused_by_the_newer_lines(tmp_path):
     stream.append(*DAYS[1], step="1")
     (stream._path / "state.sealed").write_bytes(old)
     with pytest.raises(InvalidInput, match="older than what was published"):
-        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+        again(stream._path, entropy=Seeded(2))
+    # However often it is tried, in the process that knew better, too.
+    for _ in range(3):
+        with pytest.raises(InvalidInput, match="older than what was published"):
+            stream.append(*DAYS[2], step="2")
     with pytest.raises(InvalidInput, match="older than what was published"):
-        stream.append(*DAYS[2], step="2")
+        stream.memory()
 
 
 def test_a_whole_backup_is_refused_by_the_ledger(tmp_path):
@@ -147,18 +154,159 @@ def test_a_whole_backup_is_refused_by_the_ledger(tmp_path):
     shutil.copytree(stream._path, tmp_path / "backup")
     stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
     with pytest.raises(BudgetExceeded, match="backup"):
-        Stream.resume(tmp_path / "backup", key=KEY, entropy=Seeded(2))
+        again(tmp_path / "backup", entropy=Seeded(2))
 
 
 def test_a_copy_that_goes_on_beside_it_is_refused_by_the_ledger(tmp_path):
     """Both were open: whoever notes the step first has it, and the other releases nothing."""
     stream = begun(tmp_path)
     shutil.copytree(stream._path, tmp_path / "copy")
-    copied = Stream.resume(tmp_path / "copy", key=KEY, entropy=Seeded(2))
+    copied = again(tmp_path / "copy", entropy=Seeded(2))
     stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
     with pytest.raises(BudgetExceeded):
         copied.append(*DAYS[3], groups=np.arange(5), step="day 3")
     assert 4 not in published(tmp_path / "copy")[0]
+
+
+def test_a_state_that_the_ledger_refused_is_not_to_be_had(tmp_path, monkeypatch):
+    """The copy is overtaken after its own check: it has sealed the step, and releases nothing."""
+    stream = begun(tmp_path)
+    shutil.copytree(stream._path, tmp_path / "copy")
+    copied = again(tmp_path / "copy", entropy=Seeded(2))
+    stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "check_ledger", lambda _: None)
+        with pytest.raises(BudgetExceeded, match="released once"):
+            copied.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded):
+            copied.memory()
+        with pytest.raises(BudgetExceeded):
+            copied.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    assert 4 not in published(tmp_path / "copy")[0]
+
+
+def test_another_ledger_is_refused(tmp_path):
+    stream = begun(tmp_path)
+    other = Ledger(tmp_path / "other.db")
+    other.create("people", epsilon=1.0, delta=1e-6, unit="record")
+    with pytest.raises(InvalidInput, match="in the ledger"):
+        again(stream._path, entropy=Seeded(2), ledger=other)
+
+
+def test_interrupted_while_people_are_counted(tmp_path, monkeypatch):
+    """The step is committed: whoever goes on knows all who came."""
+    stream = small(tmp_path, entropy=Seeded(1))
+    people = [f"{number}" for number in range(5)]
+    with monkeypatch.context() as patched:
+        patched.setattr(People, "keep", killing(People.keep, (1, "before")))
+        with pytest.raises(Killed):
+            stream.append(*DAYS[0], groups=people, step="0")
+    assert stream.append(*DAYS[1], groups=people, step="1") is not None
+    assert list(stream._begun.people.seen.values()) == [(1, 1)] * 5
+    assert stream.names == ["0", "1"]
+
+
+def test_a_failed_look_at_what_others_did_is_repeated(tmp_path, monkeypatch):
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], groups=range(5), step="0")
+    other = again(stream._path, entropy=Seeded(2))
+    other.append(*DAYS[1], groups=range(5, 10), step="1")
+    with monkeypatch.context() as patched:
+        patched.setattr(People, "restore", killing(People.restore, (2, "before")))
+        with pytest.raises(Killed):
+            stream.append(*DAYS[2], groups=range(5, 10), step="2")
+    stream.append(*DAYS[2], groups=range(5, 10), step="2")
+    assert sorted(stream._begun.people.seen.values()) == [(1, 1)] * 5 + [(1, 2)] * 5
+
+
+def test_who_was_overtaken_after_a_failed_publication_takes_nothing_back(tmp_path, monkeypatch):
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], step="0")
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "_publish", killing(Folder._publish, (1, "before")))
+        with pytest.raises(Killed):
+            stream.append(*DAYS[1], step="1")
+    other = again(stream._path, entropy=Seeded(2))
+    other.append(*DAYS[2], step="2")
+    other.append(*DAYS[3], step="3")
+    before = published(stream._path)
+    stream.append(*DAYS[4], step="4")
+    after = published(stream._path)
+    assert before[0].items() < after[0].items()
+    assert after[0] == after[1]
+
+
+def test_sealed_files_are_of_one_stream(tmp_path):
+    """Two streams with one key and the same settings take nothing from each other."""
+    one, other = (small(tmp_path, entropy=Seeded(seed)) for seed in (1, 2))
+    for stream in (one, other):
+        stream.append(*DAYS[0], groups=range(5), step="0")
+    for file in ("state.sealed", "people/00000001"):
+        mine = (one._path / file).read_bytes()
+        (one._path / file).write_bytes((other._path / file).read_bytes())
+        with pytest.raises((InvalidInput, CorruptRelease)):
+            again(one._path, entropy=Seeded(3))
+        (one._path / file).write_bytes(mine)
+    again(one._path, entropy=Seeded(3))
+
+
+@pytest.mark.parametrize("claim", ["private", "counted"])
+def test_settings_that_claim_something_else_are_refused(tmp_path, claim):
+    """Made by somebody who can make a checksum, and has no key."""
+    stream = small(tmp_path, entropy=Seeded(1), key_dim=2, value_dim=1)
+    settings = stream._begun.settings
+    if claim == "private":
+        forged = replace(settings, file=b"", receipt=replace(settings.receipt, private=True))
+    else:
+        forged = replace(settings, file=b"", counted=not settings.counted)
+    (stream._path / "settings.safetensors").write_bytes(forged.file)
+    (stream._path / "ledger.json").write_text('["budget.db", "people", null]')
+    with pytest.raises((InvalidInput, CorruptRelease)):
+        Stream.resume(stream._path, key=KEY)
+
+
+def test_a_stream_that_was_never_begun_is_begun(tmp_path):
+    """Killed while it was created, before anything was drawn; not if something was published."""
+    stream = small(tmp_path, key_dim=2, value_dim=1)
+    (stream._path / "state.sealed").unlink()
+    assert again(stream._path, entropy=Seeded(3)).step == 0
+    stream = small(tmp_path)
+    stream.append(*DAYS[0], step="0")
+    (stream._path / "state.sealed").unlink()
+    (stream._path / "steps.jsonl").unlink()
+    with pytest.raises(CorruptRelease):
+        again(stream._path, entropy=Seeded(3))
+
+
+def test_threads_append_one_after_the_other(tmp_path):
+    stream = small(tmp_path, entropy=Seeded(1), key_dim=2, value_dim=1)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda step: stream.append(*DAYS[step], step=f"{step}"), range(8)))
+    assert stream.step == 8
+    for step, each in enumerate(made):  # each has got the state of its own step
+        assert each.released.stream.step == stream.names.index(f"{step}") + 1
+    states, listed = published(stream._path)
+    assert states == listed
+
+
+def test_a_child_that_holds_the_file_open_does_not_keep_the_lock(tmp_path):
+    stream = small(tmp_path, key_dim=2, value_dim=1)
+
+    def chunks():
+        child = os.fork()
+        if not child:
+            time.sleep(30)
+            os._exit(0)
+        children.append(child)
+        yield DAYS[0]
+
+    children = []
+    stream.append(chunks(), step="0")
+    stream.append(*DAYS[1], step="1")
+    os.kill(children[0], signal.SIGKILL)
+    os.waitpid(children[0], 0)
+    assert stream.step == 2
 
 
 @pytest.mark.parametrize(
@@ -177,7 +325,7 @@ def test_files_that_were_altered_are_refused(tmp_path, file, error):
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(error):
-        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+        again(stream._path, entropy=Seeded(2))
 
 
 @pytest.mark.parametrize("file", ["state.sealed", "people/00000002", "ledger.json"])
@@ -185,7 +333,7 @@ def test_files_that_are_gone_are_missed(tmp_path, file):
     stream = begun(tmp_path)
     (stream._path / file).unlink()
     with pytest.raises(CorruptRelease):
-        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+        again(stream._path, entropy=Seeded(2))
 
 
 def test_published_totals_that_were_altered_are_refused(tmp_path):
@@ -203,20 +351,20 @@ def test_records_of_another_step_are_refused(tmp_path):
     people = stream._path / "people"
     (people / "00000002").write_bytes((people / "00000001").read_bytes())
     with pytest.raises(CorruptRelease, match="records of each step"):
-        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+        again(stream._path, entropy=Seeded(2))
 
 
 def test_another_key_opens_nothing(tmp_path):
     stream = begun(tmp_path)
     with pytest.raises(CorruptRelease, match="key"):
-        Stream.resume(stream._path, key=bytes(32), entropy=Seeded(2))
+        again(stream._path, key=bytes(32), entropy=Seeded(2))
 
 
 def test_a_private_stream_takes_no_test_noise(tmp_path):
     stream = small(tmp_path, entropy=None)
     stream.append(*DAYS[0], step="0")
     with pytest.raises(InvalidInput, match="private"):
-        Stream.resume(stream._path, key=KEY, entropy=Seeded(2))
+        again(stream._path, entropy=Seeded(2))
 
 
 def test_a_folder_has_one_stream(tmp_path):

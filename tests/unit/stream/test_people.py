@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from streams import KEY, increments_of, rows_of, small
+from streams import KEY, again, increments_of, rows_of, small
 
-from discreet import InvalidInput, Stream
+from discreet import InvalidInput
 from discreet.shards import Job
 from discreet.testing import Silent
 
@@ -38,9 +38,9 @@ def test_rows_beyond_the_cap_are_left_out(tmp_path, options, comes, taken):
 def test_it_is_remembered_after_a_break(tmp_path):
     stream = small(tmp_path, participations=2, by_record=True, key_dim=2, value_dim=1)
     steps_taken(stream, [True, False])
-    again = Stream.resume(stream._path, key=KEY, entropy=Silent())
-    again.append(*ROW, groups=["her"], step="2")
-    third = Stream.resume(stream._path, key=KEY, entropy=Silent())
+    later = again(stream._path, entropy=Silent())
+    later.append(*ROW, groups=["her"], step="2")
+    third = again(stream._path, entropy=Silent())
     third.append(*ROW, groups=["her"], step="3")
     assert [bool(np.any(each)) for each in increments_of(third)] == [True, False, True, False]
 
@@ -73,10 +73,10 @@ def test_ids_of_two_types_are_refused(tmp_path):
     stream.append(*ROW, groups=[7], step="0")
     with pytest.raises(InvalidInput, match="of one type"):
         stream.append(*ROW, groups=["7"], step="1")
-    again = Stream.resume(stream._path, key=KEY, entropy=Silent())
+    later = again(stream._path, entropy=Silent())
     with pytest.raises(InvalidInput, match="of one type"):
-        again.append(*ROW, groups=["7"], step="1")
-    assert again.step == 1
+        later.append(*ROW, groups=["7"], step="1")
+    assert later.step == 1
 
 
 def test_shards_of_somebody_who_has_had_her_share_are_refused(tmp_path):

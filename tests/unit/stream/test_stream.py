@@ -2,14 +2,16 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from streams import KEY, rows_of, small
+from streams import KEY, again, rows_of, small
 
 import discreet
 from discreet import InvalidInput, Stream
 from discreet.ledger import Ledger
+from discreet.noise.correlated import Continual, Participation
 from discreet.shards import Job
 from discreet.testing import Seeded, Silent
 
@@ -100,8 +102,8 @@ def test_the_stderr_counts_the_noise_of_what_is_read(tmp_path, read):
 def test_a_known_step_returns_what_was_stored(tmp_path):
     stream = grown(tmp_path, DAYS[:3], entropy=Seeded(1))
     stored = stream.memory(step="day 1").released.state
-    again = stream.append(*DAYS[7], step="day 1")
-    assert np.array_equal(again.released.state, stored)
+    stored_again = stream.append(*DAYS[7], step="day 1")
+    assert np.array_equal(stored_again.released.state, stored)
     assert stream.step == 3
     # Not even looked at.
     assert np.array_equal(stream.append("no rows", step="day 1").released.state, stored)
@@ -139,15 +141,15 @@ def test_rows_of_a_step_come_in_shards(tmp_path):
     assert parts.step == 0
     made = parts.append_parts(sealed, expected=["x", "y"], step="a")
     assert np.array_equal(whole.memory().released.state, made.released.state)
-    again = parts.append_parts([], expected=[], step="a")
-    assert np.array_equal(again.released.state, made.released.state)
+    known = parts.append_parts([], expected=[], step="a")
+    assert np.array_equal(known.released.state, made.released.state)
 
 
 def test_it_goes_on_where_it_stopped(tmp_path):
     stream = grown(tmp_path, DAYS[:4])
-    again = Stream.resume(stream._path, key=KEY, entropy=Silent())
-    assert (again.step, again.names) == (4, stream.names)
-    again.append(*DAYS[4], step="day 4")
+    later = again(stream._path, entropy=Silent())
+    assert (later.step, later.names) == (4, stream.names)
+    later.append(*DAYS[4], step="day 4")
     # The first one sees what the other has done, and goes on after it.
     stream.append(*DAYS[5], step="day 5")
     assert stream.names == [f"day {number}" for number in range(6)]
@@ -161,7 +163,8 @@ def test_no_key_is_needed_to_read(tmp_path):
     public.mkdir()
     for name in ("settings.safetensors", "steps.jsonl", "states"):
         (stream._path / name).rename(public / name)
-    published = Stream.published(public)
+    with pytest.warns(discreet.NotPrivateWarning, match="Seeded"):
+        published = Stream.published(public)
     assert published.step == 4
     whole = published.memory(discreet.noise.correlated.Reading())
     assert np.array_equal(whole.released.state, stream._begun.state.totals[0])
@@ -192,16 +195,10 @@ def test_a_file_with_too_little_noise_is_refused(tmp_path):
     stream = grown(tmp_path, DAYS[:2], entropy=Seeded(4))
     released = stream.memory().released
     for changes in ({"sigma": released.sigma / 2}, {"stream": None}):
-        fake = discreet.Memory(_with(released, changes))
+        fake = discreet.Memory(replace(released, **changes))
         fake.save(tmp_path / "fake.safetensors")
         with pytest.raises(discreet.CorruptRelease):
             discreet.load(tmp_path / "fake.safetensors")
-
-
-def _with(released, changes):
-    from dataclasses import replace
-
-    return replace(released, **changes)
 
 
 def test_all_states_are_one_release(tmp_path):
@@ -317,3 +314,32 @@ def test_it_prints_no_key_and_no_rows(tmp_path):
     for each in (stream, small(tmp_path)):
         with pytest.raises(TypeError, match="resume it"):
             pickle.dumps(each)
+
+
+def test_parts_of_a_shuffle_are_refused(tmp_path):
+    """They do not know their records, so nobody could count them."""
+    stream = small(tmp_path, by_record=True, key_dim=2, value_dim=1)
+    job = Job.of_step(stream, "a")
+    pieces = job.scatter(DAYS[0], shard="x", parts=1, groups=np.arange(40))
+    part = job.gather(pieces, part=0, parts=1, expected=["x"])
+    with pytest.raises(InvalidInput, match="shuffle"):
+        stream.append_parts([part], expected=["records 1 of 1"], step="a")
+    assert stream.step == 0
+
+
+def test_an_iterator_that_was_read_before_is_no_step(tmp_path):
+    stream = grown(tmp_path, DAYS[:1])
+    with pytest.raises(InvalidInput, match="at least one chunk"):
+        stream.append(iter([]), step="b")
+    assert stream.step == 1
+
+
+def test_a_file_of_counted_rows_is_of_records(tmp_path):
+    released = grown(tmp_path, DAYS[:2], entropy=Seeded(4)).memory().released
+    with pytest.raises(InvalidInput, match="ids of records"):
+        Continual(released.stream.continual.strategy, Participation(None))
+    counted = Continual(released.stream.continual.strategy, Participation(None), enforced=True)
+    noise = replace(released.stream, continual=counted)
+    discreet.Memory(replace(released, stream=noise)).save(tmp_path / "fake.safetensors")
+    with pytest.raises(discreet.CorruptRelease):
+        discreet.load(tmp_path / "fake.safetensors")
