@@ -215,7 +215,11 @@ class Folder(Published):
             file.write(f"{line}\n".encode())
             file.flush()
             os.fsync(file.fileno())
-            return file.tell()
+            length = file.tell()
+        if self.settings.keep is not None and state.step > self.settings.keep:
+            old = self.path / f"states/{state.step - self.settings.keep:08d}"
+            old.unlink(missing_ok=True)
+        return length
 
     def memory(self, reading: Reading, step: str | None = None) -> Release[Any]:
         """Return what answers from the rows of a reading, after a step that was published.

@@ -44,6 +44,7 @@ class StreamSettings:
         rows_hint: a public number of rows in so many steps, if there is one.
         receipt: of its whole life.
         counted: whether a ledger has it, and notes each step.
+        keep: so many of the last states stay in the folder; None for all.
         file: what they are written as. Made once: the same settings may be written in two ways.
     """
 
@@ -54,6 +55,7 @@ class StreamSettings:
     rows_hint: int | None
     receipt: Receipt
     counted: bool
+    keep: int | None = None
     file: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
@@ -91,6 +93,7 @@ class StreamSettings:
             "rows_hint": self.rows_hint,
             "receipt": self.receipt.to_dict(),
             "counted": self.counted,
+            "keep": self.keep,
         }
         return pack(tensors, name=_FORMAT, settings=settings, card=None)
 
@@ -135,6 +138,7 @@ def _restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> StreamSetti
         rows_hint=settings["rows_hint"],
         receipt=receipt,
         counted=settings["counted"],
+        keep=settings["keep"],
     )
 
 
@@ -276,10 +280,14 @@ class Published:
             step: its number.
 
         Raises:
+            InvalidInput: it is not kept any more.
             CorruptRelease: it is not what was released.
         """
         if step == 0:
             return StreamState.begin(self.settings.sums).totals
+        keep = self.settings.keep
+        if keep is not None and step <= self.step - keep:
+            raise InvalidInput(f"Expected one of the last {keep:,} states: no others are kept.")
         data = self.file(f"states/{step:08d}")
         if hashlib.sha256(data).hexdigest() != self.lines[step - 1].digest:
             raise CorruptRelease(f"Expected the totals of step {step:,} as they were released.")

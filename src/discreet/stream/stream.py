@@ -75,6 +75,8 @@ class Stream:
         tune: "all": what has the least noise is the state of all steps;
         window: or that of the last so many steps;
         half_life: or that of all steps, weights halved after so many more.
+        keep: so many of the last states stay in the folder, for windows that are no longer; None
+            for all, which `decayed` needs.
         key_dim: width of keys; with it and `value_dim` the stream is made at once, else with its
             first rows.
         value_dim: width of values.
@@ -103,6 +105,7 @@ class Stream:
         tune: str = "all",
         window: int | None = None,
         half_life: float | None = None,
+        keep: int | None = None,
         key_dim: int | None = None,
         value_dim: int | None = None,
         heads: tuple[int, ...] = (),
@@ -125,6 +128,7 @@ class Stream:
             _validate.reject_argument("reader", reader, "one that reads rows once")
         self._steps = _validate.whole("steps", steps, at_least=1, at_most=MOST_STEPS)
         self._tune = tuned(tune, window, half_life)
+        self._keep = None if keep is None else _validate.whole("keep", keep, at_least=1)
         self._participation = _participation(participations, separation, lifetime_rows)
         if lifetime_rows is not None:
             if "group_rows" in options:
@@ -227,6 +231,7 @@ class Stream:
             rows_hint=options.rows_hint,
             receipt=receipt,
             counted=self._account is not None,
+            keep=self._keep,
         )
         count(self._account, receipt, delta=sums.privacy.delta)
         people = _people(self._key, sums)

@@ -231,6 +231,24 @@ def test_the_number_of_rows_is_told_only_where_it_is_public(tmp_path):
     assert public.window(last=2).released.rows == 80
 
 
+def test_only_as_many_states_are_kept_as_are_wanted(tmp_path):
+    stream, whole = grown(tmp_path, keep=4), grown(tmp_path)
+    assert len(list((stream._path / "states").iterdir())) == 4
+    kept, other = (each.window(last=3).released.state for each in (stream, whole))
+    assert np.array_equal(kept, other)
+    later = again(stream._path, entropy=Silent())
+    for read in (
+        lambda: later.window(last=4),
+        lambda: later.decayed(half_life=3),
+        lambda: later.memory(step="day 1"),
+        lambda: later.append(*DAYS[0], step="day 1"),
+    ):
+        with pytest.raises(InvalidInput, match="last 4 states"):
+            read()
+    with pytest.raises(InvalidInput, match="keep"):
+        small(tmp_path, keep=0)
+
+
 def test_the_horizon_is_no_limit(tmp_path):
     stream = grown(tmp_path, DAYS, steps=4)
     assert stream.step == 12
