@@ -71,7 +71,20 @@ def levels():
     return pictures.noise_by_level([1, 2, 3, 4], [3.0] * 4, reference=("the memory", 1.0))
 
 
-ALL = [scatter, errors, accuracy, votes, secrets, losses, own_errors, levels]
+def stream(*, told=(0.2, 0.5, 1.5), step=20):
+    steps = [1, 10, 100]
+    names = ("all steps", "the last 30 steps", "a binary tree", "steps alone")
+    return pictures.noise_of_stream(
+        {name: Curve(steps, [2.0, 2.5 + place, 3.0]) for place, name in enumerate(names)},
+        Curve([1, 5, 20], told),
+        step=step,
+        x_label="window: the last so many steps, after step 20",
+        y_label="signal over error",
+        level="below 1: mostly noise",
+    )
+
+
+ALL = [scatter, errors, accuracy, votes, secrets, losses, own_errors, levels, stream]
 
 
 def words(figure):
@@ -175,6 +188,31 @@ def test_the_secret_picture_shows_what_is_allowed_where_something_is():
     [allowed] = [line for line in axes.get_lines() if "allows" in line.get_label()]
     assert np.isnan(allowed.get_xdata()[0])
     assert allowed.get_xdata()[1] == 0.27
+
+
+def test_a_stream_has_a_mark_at_its_last_step_once_there_is_one():
+    above, _ = stream().axes
+    [mark] = [line for line in above.get_lines() if len(set(line.get_xdata())) == 1]
+    assert mark.get_xdata()[0] == 20
+    assert "step (now: 20)" in words(stream())
+    above, _ = stream(step=0).axes
+    assert all(len(set(line.get_xdata())) == 3 for line in above.get_lines())
+    assert "now" not in words(stream(step=0))
+
+
+@pytest.mark.parametrize(
+    ("told", "at_left", "above"),
+    [((0.2, 0.5, 1.5), True, True), ((2.0, 3.0, 9.0), True, False), ((3.0, 0.9, 0.1), False, True)],
+)
+def test_what_one_means_is_written_where_the_curve_is_not(told, at_left, above):
+    _, below = stream(told=told).axes
+    [text] = below.texts
+    assert (text.get_ha(), text.get_va()) == (
+        "left" if at_left else "right",
+        "bottom" if above else "top",
+    )
+    low, high = below.get_ylim()
+    assert low < min(1, *told) < max(1, *told) < high
 
 
 def test_matplotlib_keeps_its_state():

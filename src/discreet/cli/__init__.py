@@ -16,6 +16,7 @@ from discreet.cli import options
 from discreet.cli.ledger import ledger as ledger_app
 from discreet.cli.paper import paper
 from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_to_all
+from discreet.cli.stream import stream as stream_app
 
 app = App(
     cls=Commands,
@@ -29,6 +30,7 @@ app = App(
 )
 app.add_typer(paper, name="paper")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(stream_app, name="stream")
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 (typer calls it with the flag)

@@ -86,21 +86,30 @@ Classes = Annotated[
 CountOrClasses = Annotated[
     str, typer.Option("--classes", metavar="LIST", help="How many there are, or a list: a,b,c.")
 ]
+_FEATURE_KINDS = (
+    "auto, linear, unit_linear, unit_fourier, linear_and_fourier or unit_landmarks (needs --public)"
+)
+
+
+def _feature_kinds() -> list[str]:
+    return [
+        "auto",
+        "linear",
+        "unit_linear",
+        "unit_fourier",
+        "linear_and_fourier",
+        "unit_landmarks",
+    ]
+
+
 FeatureKind = Annotated[
     str,
-    typer.Option(
-        "--features",
-        help="auto, linear, unit_linear, unit_fourier, linear_and_fourier or unit_landmarks "
-        "(needs --public).",
-        autocompletion=lambda: [
-            "auto",
-            "linear",
-            "unit_linear",
-            "unit_fourier",
-            "linear_and_fourier",
-            "unit_landmarks",
-        ],
-    ),
+    typer.Option("--features", help=f"{_FEATURE_KINDS}.", autocompletion=_feature_kinds),
+]
+# Where --features is how many an attention may have.
+OtherFeatureKind = Annotated[
+    str,
+    typer.Option("--feature-kind", help=f"{_FEATURE_KINDS}.", autocompletion=_feature_kinds),
 ]
 Ridge = Annotated[
     float, typer.Option(help="How much is shrunk: 0.5 for numbers; 0.3 is better for classes.")

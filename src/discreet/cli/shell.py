@@ -43,6 +43,7 @@ _OTHER_NAMES = {
     "weight_bound": "bound",
     "p": "power",
     "public_rows": "public",
+    "window": "last",
 }
 
 

@@ -3,8 +3,8 @@
 Records arrive in steps. In every layer a record asks the *released* state of all earlier steps;
 then its own keys and values, in all layers, are added, and the next states are released. So what
 anybody is answered depends on releases and on her own record: all layers and heads, at all steps,
-are one Gaussian mechanism, and answers are jointly private. `docs/privacy.md`, "Causal
-self-attention", says what that means, and what it does not.
+are one Gaussian mechanism, and answers are jointly private. What that means, and what it does not:
+`docs/privacy.md`, "Causal self-attention".
 """
 
 import copy
@@ -76,8 +76,8 @@ class PrivateCausalStack(nn.Module):
 
     (epsilon, delta)-differentially private for one person's record, all states of all layers at all
     steps together; and the answers are jointly private: all answers to others, with all states,
-    tell no more about her. Her own answers are for her alone. `docs/privacy.md`, "Causal
-    self-attention"::
+    tell no more about her. Her own answers are for her alone.
+    `docs/privacy.md`, "Causal self-attention"::
 
         stack = PrivateCausalStack([block, block], steps=4096, epsilon=2.0, delta=1e-6)
         mine = stack(record)          # one step: attends to all records before, then is added

@@ -41,6 +41,14 @@ MEANINGS = {
         "largest number of a column, each of them somebody's. rows_hint: the number of rows, "
         "rounded to one digit. The promise covers none of it."
     ),
+    "stream": (
+        "This is one of many memories of rows that arrive in steps. The promise covers all of them "
+        "together: whoever has every one, after every step, knows no more than it says."
+    ),
+    "participation": (
+        "In how many of these steps somebody may have rows. The promise is for those who have no "
+        "more; with ids of records, rows beyond that were left out."
+    ),
     "rows": (
         "How many rows there were is private unless it says otherwise. The public figure is one "
         "that the builder gave, to choose settings by. It should not have been counted."
@@ -106,7 +114,17 @@ MEANINGS = {
 }
 
 # Lines that a file cannot prove, whatever is in it.
-_STATED = {TAKEN, "rows", "bounds", "entropy", "made by", "context", "unit", "places"}
+_STATED = {
+    TAKEN,
+    "participation",
+    "rows",
+    "bounds",
+    "entropy",
+    "made by",
+    "context",
+    "unit",
+    "places",
+}
 
 
 def sheet(*, title: str, body: str, footer: str) -> str:

@@ -19,6 +19,7 @@ from discreet.pictures.figures import (
     secrets_found,
     votes,
 )
+from discreet.pictures.streams import noise_of_stream
 from discreet.pictures.style import Curve, as_svg, check_suffix, data_uri, dress, save
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "exact_against_private",
     "lost_accuracy",
     "noise_by_level",
+    "noise_of_stream",
     "save",
     "secrets_found",
     "votes",

@@ -91,14 +91,19 @@ class Folder(Published):
         self._length = 0  # of steps.jsonl, in bytes
         self._stale = True
 
+    def prepare(self) -> None:
+        """Make the folders, and raise `OSError` if files cannot be written there."""
+        for name in ("states", "people"):
+            (self.path / name).mkdir(exist_ok=True, parents=True)
+        with self.locked():
+            pass
+
     def create(self) -> None:
         """Write what a stream begins with.
 
         Raises:
             InvalidInput: there is a stream in that folder.
         """
-        for name in ("states", "people"):
-            (self.path / name).mkdir(exist_ok=True, parents=True)
         with self.locked():
             try:
                 with whole_file(self.path / SETTINGS, replace=False) as file:

@@ -233,9 +233,10 @@ class Stream:
             counted=self._account is not None,
             keep=self._keep,
         )
-        count(self._account, receipt, delta=sums.privacy.delta)
         people = _people(self._key, sums)
         folder = Folder(self._path, self._key, settings, people, self._account)
+        folder.prepare()  # what cannot be written is not counted
+        count(self._account, receipt, delta=sums.privacy.delta)
         folder.create()
         self._folder = folder
         return folder

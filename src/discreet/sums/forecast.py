@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from discreet import _validate
 from discreet.features.base import RowMap
+from discreet.noise.correlated import Continual
 from discreet.privacy import NOT_PRIVATE, Card, Neighbours, rounded_up, taken, titled
 from discreet.sums.layout import RowLayout
 from discreet.sums.release import Released
@@ -238,16 +239,31 @@ def _stream(released: Released[RowLayout]) -> list[tuple[str, str]]:
     stream = released.stream
     if stream is None:
         return []
-    participation = stream.continual.participation
-    said = f"any one {released.guarantee.unit} {participation}"
-    if stream.continual.enforced:
-        said += "; rows beyond that were left out, by the ids of records"
-    elif released.guarantee.unit == Unit.RECORD:
-        said += "; nobody has checked that"
-    elif participation.steps != 1:
-        said = f"anybody with one row in each step, {participation}; nobody checks that without ids"
     which = f"the state after step {stream.step:,}, about {stream.reading}"
     return [
         ("stream", f"{which}; one guarantee for all steps, those to come included"),
-        ("participation", said),
+        (
+            "participation",
+            participating(stream.continual, released.guarantee.unit, released.group_rows),
+        ),
     ]
+
+
+def participating(continual: Continual, unit: str, rows: float) -> str:
+    """Return in how many steps somebody may have rows, and who sees to that.
+
+    Args:
+        continual: of the stream.
+        unit: whom its guarantee protects.
+        rows: the influence of a record, in rows.
+    """
+    participation = continual.participation
+    if continual.enforced:
+        most = f" with at most {rows:g} rows in all," if participation.steps is None else ""
+        who = f"any one {unit}{most} {participation}"
+        return f"{who}; rows beyond that were left out, by ids of records"
+    if unit == Unit.RECORD:
+        return f"any one {unit} {participation}; nobody has checked that"
+    if participation.steps != 1:
+        return f"anybody with one row in each step, {participation}; nobody checks that without ids"
+    return f"any one {unit} {participation}"

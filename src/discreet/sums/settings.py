@@ -58,6 +58,8 @@ class Shape:
     value_dim: int
 
     def __post_init__(self) -> None:
+        heads = tuple(_validate.whole("heads", each, at_least=1) for each in self.heads)
+        object.__setattr__(self, "heads", heads)
         for name in ("key_dim", "value_dim"):
             _validate.whole(name, getattr(self, name), at_least=1)
 

@@ -45,7 +45,7 @@ def test_every_command_has_an_example_and_help_for_every_option(name):
         assert option.name == "help" or option.help, option.name
 
 
-@pytest.mark.parametrize("name", ["", "paper", "ledger", *COMMANDS])
+@pytest.mark.parametrize("name", ["", "paper", "ledger", "stream", *COMMANDS])
 def test_a_flag_takes_no_value_and_help_shows_none(name):
     for width in ("60", "80"):
         shown = RUNNER.invoke(app, [*name.split(), "--help"], env={"COLUMNS": width})
@@ -114,6 +114,7 @@ UNREAL = ("ledger void",)
 def test_examples_run_as_printed(prepared, name):
     before = [{"predict": "fit", "query": "distances"}.get(name, "build")]
     before += ["ledger create"] if name.startswith("ledger ") else []
+    before += ["stream create", "stream append"] if name.startswith("stream ") else []
     for line in dict.fromkeys(example(COMMANDS[each]) for each in [*before, name]):
         program, *arguments = shlex.split(line)
         assert program == "discreet"

@@ -30,6 +30,7 @@ COMMANDS = {
     "card": "card memory.safetensors",
     "compare": "compare memory.safetensors keys.npy values.npy keys.npy",
     "ledger show": "ledger show budget.db",
+    "stream show": "stream show tickets",
     "paper distance": "paper distance --rows 200",
 }
 
@@ -42,11 +43,15 @@ def folder(tmp_path_factory):
     before = os.getcwd()
     os.chdir(path)
     build = f"build keys.npy values.npy {SPEND} --scale 2 --rows-hint 60 -o"
+    stream = f"stream create tickets --key-file key --steps 400 --rows-hint 90000 {SPEND}"
+    stream += " --key-dim 5 --value-dim 3"
     count = "--ledger budget.db --dataset clinic --analyst eve"
     for line in (
         "ledger create budget.db clinic --epsilon 2.3456 --delta 1e-5",
         "ledger limit budget.db clinic eve --epsilon 1.2345 --delta 2e-6",
         f"{build} memory.safetensors {count}",
+        f"{stream} --by-record --participations 30 --separation 7 --window 1234567",
+        "stream append tickets --no-rows --key-file key --step 2026-03-01",
     ):
         assert RUNNER.invoke(app, line.split()).exit_code == 0
     yield path

@@ -281,6 +281,8 @@ def test_tuned_for_what_is_read_there_is_less_noise(tmp_path, tune):
         ({"lifetime_rows": 3, "key_dim": 2, "value_dim": 1}, "groups"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"entropy": 3}, "entropy"),
+        ({"heads": (0,), "key_dim": 2, "value_dim": 1}, "heads"),
+        ({"heads": ("a",), "key_dim": 2, "value_dim": 1}, "heads"),
     ],
 )
 def test_mistakes_are_named(tmp_path, options, text):
@@ -361,3 +363,24 @@ def test_a_file_of_counted_rows_is_of_records(tmp_path):
     discreet.Memory(replace(released, stream=noise)).save(tmp_path / "fake.safetensors")
     with pytest.raises(discreet.CorruptRelease):
         discreet.load(tmp_path / "fake.safetensors")
+
+
+def test_what_cannot_be_written_is_not_counted(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("tickets", epsilon=1.0, delta=1e-6)
+    (tmp_path / "file").write_text("no folder")
+    options = {"epsilon": 1.0, "delta": 1e-6, "scale": 1.0, "key_dim": 2, "value_dim": 1}
+    with pytest.raises(OSError, match="Not a directory"):
+        Stream(
+            tmp_path / "file" / "s", key=KEY, steps=3, ledger=ledger, dataset="tickets", **options
+        )
+    assert not ledger.statement("tickets").spends
+
+
+def test_a_window_that_is_noise_says_so_and_what_would_help(tmp_path):
+    stream = grown(tmp_path, DAYS, entropy=Seeded(4), rows_hint=640)
+    window = stream.window(last=1)
+    with pytest.warns(discreet.MostlyNoiseWarning, match="mostly noise.*a longer window") as said:
+        window.attend(QUERIES)
+    assert "Built again" not in str(said[0].message)
+    assert "MOSTLY NOISE" in str(window.card)

@@ -325,6 +325,14 @@ def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
 
 
 def _what_would_help(said: Prediction, released: Released[Layout]) -> str:
+    if released.stream is not None:
+        shrink = said.noise_to_shrink_to
+        rows = "" if shrink is None else f", {_two_digits_up(said.spread.rows / shrink):,.0f} or so"
+        return (
+            f"More rows would help{rows}: more steps, or a longer window or half-life, which cost "
+            "nothing; a stream of its own with a larger epsilon, or tuned for what is read, would, "
+            "too."
+        )
     if found := remedies(said, released):
         return (
             f"Built again, at scale={said.kernel.scale:.3g} where no other is named, one of these "
