@@ -14,6 +14,7 @@ KEY = bytes(range(32))
 OPTIONS = {
     "attention": {"scale": 1.0, "kernel": "minimax", "eps_s": 0.3},
     "least_squares": {"features": "linear"},
+    "distances": {"p": 1, "bounds": (-1.0, 1.0)},
 }
 _FOLDERS = count()
 

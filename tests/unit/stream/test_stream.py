@@ -76,6 +76,14 @@ def test_least_squares_grow_alike(tmp_path):
     assert np.corrcoef(predicted.ravel(), wanted.ravel())[0, 1] > 0.99
 
 
+def test_distances_grow_alike(tmp_path):
+    weighed = [(keys, np.abs(values)) for keys, values in DAYS]
+    stream = grown(tmp_path, weighed, reader="distances", rows_hint=16 * 40)
+    points = np.concatenate([keys for keys, _ in DAYS[-3:]])
+    exact = np.abs(points[None] - QUERIES[:, None]).sum(axis=(1, 2))
+    assert stream.window(last=3).query(QUERIES) == pytest.approx(exact, rel=0.02)
+
+
 @pytest.mark.parametrize("read", ["memory", "window", "decayed"])
 def test_the_stderr_counts_the_noise_of_what_is_read(tmp_path, read):
     """Errors over their ±, over many streams: neither far above one nor far below."""
