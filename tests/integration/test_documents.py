@@ -18,14 +18,18 @@ ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})
 EXTRAS = ("torch", "transformers", "diffusers")
+OF_EXTRAS = [
+    *((DOCS / "models" / f"{name}.md", name) for name in EXTRAS),
+    (DOCS / "self-attention.md", "torch"),
+]
 MODELS = [
     pytest.param(
-        DOCS / "models" / f"{name}.md",
+        path,
         marks=pytest.mark.skipif(
             importlib.util.find_spec(name) is None, reason=f"needs the extra `{name}`"
         ),
     )
-    for name in EXTRAS
+    for path, name in OF_EXTRAS
 ]
 ROOMS = (
     "accounting",
