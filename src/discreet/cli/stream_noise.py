@@ -54,7 +54,7 @@ def prediction(published: Published, reading: Reading, step: int) -> Prediction 
         return Prediction.of(layout, rows=rows, sigma=sigma)
     if reading.kind is ReadingKind.DECAY or step > published.step:
         return None
-    return predicted(published.memory(reading, published.lines[step - 1].name).released)
+    return predicted(published.answers(reading, published.lines[step - 1].name).released)
 
 
 def verdict(release: Release[Any]) -> str | None:

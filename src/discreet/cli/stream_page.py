@@ -172,7 +172,7 @@ def _told(published: Published, reading: Reading) -> Told:
     noisy = None
     # Half-lives are read from every step: of a long stream, that takes its time.
     if enough and reading.kind is not ReadingKind.DECAY:
-        memory = published.memory(reading)
+        memory = published.answers(reading)
         if isinstance(memory, Memory):
             noisy = mostly_noise([memory.released]) is not None
     return Told(
@@ -229,7 +229,7 @@ def _legend(published: Published, *, predicts: bool) -> list[tuple[str, str]]:
         "how far they are off; below 1 they are mostly noise, unless rows have much in common"
     )
     return [
-        ("*", "what the stream has the least noise for"),
+        ("*", "what the stream was tuned for"),
         ("now", now),
         ("planned", f"after step {published.settings.steps:,}"),
         *([("s/e", told)] if predicts else []),

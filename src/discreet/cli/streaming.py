@@ -26,6 +26,7 @@ from discreet.noise.correlated import Reading, ReadingKind
 from discreet.stream import Stream
 from discreet.stream.published import SETTINGS
 from discreet.sums.container import to_bytes
+from discreet.sums.forecast import participating
 from discreet.sums.settings import Unit
 
 _KEY = re.compile(rb"\s*([0-9a-fA-F]{64})\s*")
@@ -95,7 +96,11 @@ def create_stream(
                 f"{key_file}: a new key, which only you can read. Without it the stream cannot go "
                 "on; with it and the folder, exact sums can be read: keep them apart."
             )
+        sums = stream.settings
         print_page(f"{folder}: {stream.guarantee}")
+        if sums.continual is not None:
+            who = participating(sums.continual, sums.unit, sums.group_rows)
+            print_page(f"It is for {who}.")
 
 
 def _check_folder(folder: Path, key_file: Path) -> None:
@@ -320,8 +325,10 @@ def _print_step(stream: Stream, folder: Path, step: str, memory: Any, *, added: 
     if not added:
         print_page(f"{which} is there already: nothing was added.")
         return
-    times = f"{noise.factor:.3g} times that of one single release of the same rows"
-    print_page(f"{which} was added. The noise of all steps so far is {times}.")
+    memory = stream.tuned(step=step)
+    read = memory.released.stream
+    times = f"{read.factor:.3g} times that of one single release of the same rows"
+    print_page(f"{which} was added. The noise of {read.reading} is {times}.")
     if (said := verdict(memory)) is not None:
         print_page(said)
 
@@ -352,7 +359,7 @@ def export_state(
     published = Stream.published(folder)
     if step is not None and step not in published.numbers:
         _validate.reject_argument("step", step, f"the name of a step of {folder}")
-    memory = published.memory(reading, step)
+    memory = published.answers(reading, step)
     data = to_bytes(memory)
     with output_file(output, force=force) as file:
         file.write(data)

@@ -133,6 +133,7 @@ class PrivateCausalStack(nn.Module):
         self._entropy = SystemEntropy() if entropy is None else entropy
         self._blocks = list(blocks)
         self._limits = [_layer(each, largest_logit) for each in blocks]
+        self._width = self._limits[0].heads.key.width
         self._settings = _settings(
             self._limits,
             {"epsilon": epsilon, "delta": delta, **options},
@@ -209,9 +210,7 @@ class PrivateCausalStack(nn.Module):
         """
         if os.getpid() != self._process:
             raise BudgetExceeded("Expected the process that made this stream: a fork is a copy.")
-        rows = records if records.dim() == 2 else records[None]
-        if rows.dim() != 2:
-            _validate.reject("records.shape", tuple(records.shape), "(n, E), or (E,)")
+        rows = _rows_of("records", records, self._width)
         people = None if groups is None else Records.of(groups, len(rows)).of_row
         parts = _apart(len(rows), people)
         inputs: list[list[torch.Tensor]] = [[] for _ in self._blocks]
@@ -252,7 +251,7 @@ class PrivateCausalStack(nn.Module):
         Args:
             queries: nobody's record, shape (m, E), or (E,).
         """
-        rows = queries if queries.dim() == 2 else queries[None]
+        rows = _rows_of("queries", queries, self._width)
         with self._lock, torch.no_grad(), in_evaluation(self):
             return self._run(rows, [[] for _ in self._blocks]).reshape(queries.shape)
 
@@ -357,6 +356,14 @@ class PrivateCausalAttention(PrivateCausalStack):
     def _run(self, hidden: torch.Tensor, inputs: list[list[torch.Tensor]]) -> torch.Tensor:
         inputs[0].append(hidden)
         return self._attended(0, hidden)
+
+
+def _rows_of(name: str, given: torch.Tensor, width: int) -> torch.Tensor:
+    """Return rows of shape (n, E), or one of shape (E,), as rows."""
+    _validate.instance(name, given, torch.Tensor)
+    if given.dim() not in {1, 2} or given.shape[-1] != width:
+        _validate.reject(f"{name}.shape", tuple(given.shape), f"(n, {width}), or ({width},)")
+    return given if given.dim() == 2 else given[None]
 
 
 class _Nothing(nn.Module):

@@ -17,7 +17,14 @@ from discreet.shards import exchange
 from discreet.stream import Stream
 from discreet.sums.door import Latch, release
 from discreet.sums.mechanism import Mechanism, ReleaseOptions, shows_options
-from discreet.sums.partial import Partial, checked_name, fingerprint, new_key
+from discreet.sums.partial import (
+    Partial,
+    check_shards,
+    checked_name,
+    fingerprint,
+    names_of_shards,
+    new_key,
+)
 from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import Chunk, RowSource, tables_of
 
@@ -271,7 +278,7 @@ class Job:
             pieces,
             part=part,
             parts=parts,
-            expected=_names(expected),
+            expected=names_of_shards(expected),
             digest=self._settings.digest,
             key=self._key,
         )
@@ -303,11 +310,11 @@ class Job:
         """
         if entropy is not None:
             _validate.instance("entropy", entropy, Entropy)
-        names = _names(expected)
+        names = names_of_shards(expected)
         exchange.check_whole(names)
         mechanism = self._checked()
         total = self._merged(parts)
-        _check_shards(total.shards, names)
+        check_shards(total.shards, names)
         with self._latch.releasing():
             released = release(total, entropy=entropy, account=self._account, latch=self._latch)
         [answers] = mechanism.read(released)
@@ -343,24 +350,3 @@ def read_once(reader: str) -> Mechanism[Any, Any, Any]:
     if not mechanism.reads_once:
         _validate.reject_argument("reader", reader, "one that reads rows once")
     return mechanism
-
-
-def _names(expected: Iterable[str]) -> frozenset[str]:
-    """Return the names of all shards, if each is there once."""
-    if isinstance(expected, str | bytes) or not isinstance(expected, Iterable):
-        _validate.reject_argument("expected", expected, "the names of all shards")
-    names = [checked_name(name) for name in expected]
-    if len(set(names)) != len(names) or not names:
-        raise InvalidInput("Expected the names of all shards, at least one, each once.")
-    return frozenset(names)
-
-
-def _check_shards(found: frozenset[str], expected: frozenset[str]) -> None:
-    """Raise `InvalidInput` unless all shards are there, and no other."""
-    for names, what in ((expected - found, "missing"), (found - expected, "not expected")):
-        if names:
-            some = ", ".join(repr(name) for name in sorted(names)[:3])
-            more = ", ..." if len(names) > 3 else ""
-            raise InvalidInput(
-                f"Expected the shards that were named, each once; {what}: {some}{more}."
-            )

@@ -16,19 +16,21 @@ from discreet.sums.settings import Settings, Shape, Unit, noise_multiplier
 _LEAST_EPSILON = 1e-6
 
 
-def tuned(tune: str, window: int | None, half_life: float | None) -> Reading:
+def reading_of(tune: str, window: int | None, half_life: float | None, *, steps: int) -> Reading:
     """Return which reading of a stream is to have the least noise.
 
     Args:
         tune: "all".
         window: or the last so many steps.
         half_life: or all, with weights that halve.
+        steps: the design horizon.
     """
     if tune != ReadingKind.ALL:
         _validate.reject_argument("tune", tune, "'all', or left out: window and half_life say more")
     if window is not None and half_life is not None:
         raise InvalidInput("Expected window or half_life, not both.")
     if window is not None:
+        _validate.whole("window", window, at_least=1, at_most=steps)
         return Reading(ReadingKind.WINDOW, window)
     return Reading() if half_life is None else Reading(ReadingKind.DECAY, half_life)
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from discreet._files import whole_file
 from discreet._typing import Integers
-from discreet.errors import BudgetExceeded, CorruptRelease, InvalidInput
+from discreet.errors import BudgetExceeded, CorruptRelease, InvalidInput, LedgerError
 from discreet.ledger import Account, Ledger
 from discreet.noise.correlated import Reading
 from discreet.stream.people import People, Visit
@@ -44,7 +44,7 @@ try:
 except ImportError:  # a system without it: one process at a time is up to its owner
     fcntl = None  # type: ignore[assignment]
 
-_STATE = Envelope(b"discreet-stream-1\n", "the state of a stream")
+_STATE = Envelope(b"discreet-stream-1\n", "the state of a stream (state.sealed)")
 _PEOPLE = Envelope(b"discreet-stream-people-1\n", "the records of a step")
 THERE = "Expected a folder without a stream: Stream.resume goes on with one."
 
@@ -110,12 +110,16 @@ class Folder(Published):
                     file.write(self.settings.file)
             except FileExistsError:
                 raise InvalidInput(THERE) from None
-            if self.account is not None:
-                account = self.account
-                counted = [str(account.ledger.path), account.dataset, account.analyst]
-                self._write("ledger.json", json.dumps(counted).encode())
+            self.keep_account()
             self._seal(self.state, "", self._chain)
             self._stale = False
+
+    def keep_account(self) -> None:
+        """Write down where the stream is counted, if anywhere."""
+        if self.account is not None:
+            account = self.account
+            counted = [str(account.ledger.path), account.dataset, account.analyst]
+            self._write("ledger.json", json.dumps(counted).encode())
 
     def refresh(self) -> None:
         """Read what other processes did, or what failed here, if there is any such.
@@ -226,7 +230,7 @@ class Folder(Published):
             old.unlink(missing_ok=True)
         return length
 
-    def memory(self, reading: Reading, step: str | None = None) -> Release[Any]:
+    def answers(self, reading: Reading, step: str | None = None) -> Release[Any]:
         """Return what answers from the rows of a reading, after a step that was published.
 
         Args:
@@ -236,7 +240,7 @@ class Folder(Published):
         if self._stale:
             with self.locked():
                 self.refresh()
-        return super().memory(reading, step)
+        return super().answers(reading, step)
 
     def totals(self, step: int) -> tuple[Integers, ...]:
         """Return what was released after a step; zeros before the first.
@@ -255,7 +259,14 @@ class Folder(Published):
         """Raise `BudgetExceeded` if the ledger knows of later steps: of a copy, or a backup."""
         if self.account is None:
             return
-        known = self.account.ledger.last_step(self.settings.receipt.id)
+        ledger = self.account.ledger
+        if not ledger.path.exists():
+            raise LedgerError(
+                f"This stream is counted in the ledger {ledger.path}, and there is no such file. "
+                "If it has moved, say where (ledger=, --ledger); if it is lost, the stream cannot "
+                "go on, since nobody could tell it from a copy. What was published stays."
+            )
+        known = ledger.last_step(self.settings.receipt.id)
         if known > self.state.step:
             raise BudgetExceeded(
                 f"Expected the latest state of this stream: the ledger knows its step {known:,}, "
@@ -339,10 +350,11 @@ def checked_step(name: object) -> str:
         not isinstance(name, str)
         or not name.strip()
         or not name.isprintable()
+        or name != name.strip()
         or len(name.encode("utf-8", "replace")) > _LONGEST_NAME
     ):
         raise InvalidInput(
             f"Expected step to be a public name, such as a date: a text of at most {_LONGEST_NAME} "
-            "bytes that can be printed."
+            "bytes that can be printed, without spaces around it."
         )
     return name

@@ -15,13 +15,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from discreet import _validate
 from discreet._files import pack, unpack
 from discreet._typing import Integers
 from discreet._validate import warn
 from discreet.accounting import Receipt
 from discreet.errors import CorruptRelease, InvalidInput, NotPrivateWarning
 from discreet.noise.correlated import Continual, Reading, ReadingKind, StateNoise
-from discreet.privacy import NOT_PRIVATE, Guarantee, Privacy
+from discreet.privacy import NOT_PRIVATE, Guarantee, Privacy, rounded_up
 from discreet.readers.registry import mechanism_named
 from discreet.stream.state import StreamState, continual_of, packed, released, unpacked
 from discreet.sums.mechanism import Mechanism
@@ -235,7 +236,7 @@ class Published:
         if step is None:
             return len(self.lines)
         if step not in self.numbers:
-            raise InvalidInput("Expected step to be one that was appended.")
+            _validate.reject_argument("step", step, "one that was appended")
         return self.numbers[step]
 
     def noise(self, reading: Reading, step: int) -> float:
@@ -248,7 +249,51 @@ class Published:
         sums = self.settings.sums
         return StateNoise(continual_of(sums), sums.stretch, step, reading).factor
 
-    def memory(self, reading: Reading, step: str | None = None) -> Release[Any]:
+    @property
+    def names(self) -> list[str]:
+        """The names of all steps, in order."""
+        return [line.name for line in self.lines]
+
+    def __repr__(self) -> str:
+        mark = "" if self.settings.private else f" {NOT_PRIVATE}"
+        epsilon = rounded_up(self.guarantee.epsilon)
+        return f"<{type(self).__name__}{mark}, {self.step:,} steps, ε = {epsilon} for all of them>"
+
+    def memory(self, *, step: str | None = None) -> Any:  # noqa: ANN401 (what the reader makes of it)
+        """Return what answers from all rows so far, or from all up to a step.
+
+        Args:
+            step: its name; None for the last.
+        """
+        return self.answers(Reading(), step)
+
+    def window(self, *, last: int, step: str | None = None) -> Any:  # noqa: ANN401
+        """Return what answers from the rows of the last steps. Post-processing, as often as liked.
+
+        Args:
+            last: how many steps.
+            step: the last of them; None for the last that there is.
+        """
+        return self.answers(Reading(ReadingKind.WINDOW, last), step)
+
+    def decayed(self, *, half_life: float, step: str | None = None) -> Any:  # noqa: ANN401
+        """Return what answers from all rows, each with a weight that halves. Post-processing.
+
+        Args:
+            half_life: after so many steps a row has half of its weight.
+            step: the last step; None for the last that there is.
+        """
+        return self.answers(Reading(ReadingKind.DECAY, half_life), step)
+
+    def tuned(self, *, step: str | None = None) -> Any:  # noqa: ANN401
+        """Return what answers from the rows that the stream was tuned for.
+
+        Args:
+            step: the last step; None for the last that there is.
+        """
+        return self.answers(self.settings.tune, step)
+
+    def answers(self, reading: Reading, step: str | None = None) -> Release[Any]:
         """Return what answers from the rows of a reading, after a step.
 
         Args:
@@ -270,8 +315,8 @@ class Published:
             rows=rows,
             rows_hint=hint,
         )
-        answers: Release[Any] = settings.mechanism.answers(state)
-        return answers
+        made: Release[Any] = settings.mechanism.answers(state)
+        return made
 
     def totals(self, step: int) -> tuple[Integers, ...]:
         """Return what was released after a step; zeros before the first.
@@ -287,7 +332,10 @@ class Published:
             return StreamState.begin(self.settings.sums).totals
         keep = self.settings.keep
         if keep is not None and step <= self.step - keep:
-            raise InvalidInput(f"Expected one of the last {keep:,} states: no others are kept.")
+            raise InvalidInput(
+                f"Expected one of the last {keep:,} states, which is what keep={keep} has kept: it "
+                f"serves windows of up to {keep - 1:,} steps."
+            )
         data = self.file(f"states/{step:08d}")
         if hashlib.sha256(data).hexdigest() != self.lines[step - 1].digest:
             raise CorruptRelease(f"Expected the totals of step {step:,} as they were released.")

@@ -23,7 +23,7 @@ from discreet.noise.entropy import is_private
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
 from discreet.readers.attention.options import BuildOptions, Options
 from discreet.readers.registry import mechanism_named
-from discreet.stream.design import resolve, tuned
+from discreet.stream.design import reading_of, resolve
 from discreet.stream.folder import THERE, Folder, account_in, checked_step
 from discreet.stream.people import Cap, People, Visit
 from discreet.stream.published import (
@@ -35,7 +35,13 @@ from discreet.stream.published import (
 )
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.mechanism import shows_options
-from discreet.sums.partial import Partial, derived_key, new_key
+from discreet.sums.partial import (
+    Partial,
+    check_shards,
+    derived_key,
+    names_of_shards,
+    new_key,
+)
 from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import RowSource, progress_bar
 
@@ -127,8 +133,8 @@ class Stream:
         if not self._mechanism.reads_once:
             _validate.reject_argument("reader", reader, "one that reads rows once")
         self._steps = _validate.whole("steps", steps, at_least=1, at_most=MOST_STEPS)
-        self._tune = tuned(tune, window, half_life)
-        self._keep = None if keep is None else _validate.whole("keep", keep, at_least=1)
+        self._tune = reading_of(tune, window, half_life, steps=self._steps)
+        self._keep = _kept(keep, self._tune)
         self._participation = _participation(participations, separation, lifetime_rows)
         if lifetime_rows is not None:
             if "group_rows" in options:
@@ -198,6 +204,8 @@ class Stream:
         with self._folder.locked():
             self._folder.load()
             self._folder.check_ledger()
+            if ledger is not None:
+                self._folder.keep_account()
         warn_if_not_private(settings, path)
 
     def _check_new(self) -> None:
@@ -254,7 +262,10 @@ class Stream:
     @property
     def _begun(self) -> Folder:
         if self._folder is None:
-            raise InvalidInput("Expected a stream with at least one step: append rows first.")
+            raise InvalidInput(
+                "Expected a stream with at least one step, or one that was made with key_dim and "
+                "value_dim."
+            )
         return self._folder
 
     @property
@@ -280,7 +291,7 @@ class Stream:
     @property
     def names(self) -> list[str]:
         """The names of all steps, in order."""
-        return [] if self._folder is None else [line.name for line in self._folder.lines]
+        return [] if self._folder is None else self._folder.names
 
     @property
     def horizon(self) -> int:
@@ -336,6 +347,8 @@ class Stream:
             _ = rows.unit  # raises if there is no chunk at all: an iterator that was read before
             with progress_bar("adding up rows", rows=known, show=progress) as advance:
                 for tables, of_row in rows.chunks():
+                    if visit is not None and of_row is None and not tables[0].rows:
+                        of_row = []  # noqa: PLW2901 (nobody's rows need no ids)
                     if visit is not None and of_row is not None:
                         tables, of_row = visit.admit(tables, of_row)  # noqa: PLW2901
                     accumulator.add(tables, groups=of_row, advance=advance)
@@ -375,8 +388,7 @@ class Stream:
                     "Expected sums of whole shards: those of a shuffle do not know their records, "
                     "so nobody could tell who has had their share."
                 )
-            if len(names) != len(set(names)) or total.shards != frozenset(names):
-                raise InvalidInput("Expected the shards that were named, each once.")
+            check_shards(total.shards, names_of_shards(names))
             visit = None if folder.people is None else folder.people.visit(self.step + 1)
             if visit is not None:
                 visit.admit_marks(total.ids)
@@ -408,7 +420,7 @@ class Stream:
         Args:
             step: its name; None for the last.
         """
-        return self._begun.memory(Reading(), step)
+        return self._begun.memory(step=step)
 
     def window(self, *, last: int, step: str | None = None) -> Any:  # noqa: ANN401
         """Return what answers from the rows of the last steps. Post-processing, as often as liked.
@@ -417,7 +429,7 @@ class Stream:
             last: how many steps.
             step: the last of them; None for the last that there is.
         """
-        return self._begun.memory(Reading(ReadingKind.WINDOW, last), step)
+        return self._begun.window(last=last, step=step)
 
     def decayed(self, *, half_life: float, step: str | None = None) -> Any:  # noqa: ANN401
         """Return what answers from all rows, each with a weight that halves. Post-processing.
@@ -426,7 +438,15 @@ class Stream:
             half_life: after so many steps a row has half of its weight.
             step: the last step; None for the last that there is.
         """
-        return self._begun.memory(Reading(ReadingKind.DECAY, half_life), step)
+        return self._begun.decayed(half_life=half_life, step=step)
+
+    def tuned(self, *, step: str | None = None) -> Any:  # noqa: ANN401
+        """Return what answers from the rows that the stream was tuned for (`window`, `half_life`).
+
+        Args:
+            step: the last step; None for the last that there is.
+        """
+        return self._begun.tuned(step=step)
 
 
 def _source_of_noise(entropy: Entropy | None) -> Entropy:
@@ -444,6 +464,18 @@ def _participation(steps: int, separation: int, rows: int | None) -> Participati
     if steps != 1 or separation != 1:
         raise InvalidInput("Expected lifetime_rows, or participations and separation, not both.")
     return Participation(None)
+
+
+def _kept(keep: int | None, tune: Reading) -> int | None:
+    """Return how many states stay, if what the stream is tuned for can be read from them."""
+    if keep is None:
+        return None
+    keep = _validate.whole("keep", keep, at_least=1)
+    if tune.kind is ReadingKind.DECAY:
+        _validate.reject("keep", keep, "left out: a half-life is read from all states")
+    if tune.kind is ReadingKind.WINDOW and keep <= tune.length:
+        _validate.reject("keep", keep, f"more than the window of {tune.length} steps needs")
+    return keep
 
 
 def _people(key: bytes, settings: Settings[Any]) -> People | None:

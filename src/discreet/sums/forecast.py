@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from discreet import _validate
 from discreet.features.base import RowMap
-from discreet.noise.correlated import Continual
+from discreet.noise.correlated import Continual, ReadingKind
 from discreet.privacy import NOT_PRIVATE, Card, Neighbours, rounded_up, taken, titled
 from discreet.sums.layout import RowLayout
 from discreet.sums.release import Released
@@ -222,6 +222,8 @@ def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
         counts = "the number of records is public, the number of rows is not"
     hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
     given = "public figure given by the builder"
+    if released.stream is not None:
+        given = "public figure for these steps, by what the builder said of all"
     if "rows_hint" in released.receipt.leaks:
         given = "figure that was taken from the rows"
     rows += [
@@ -240,6 +242,8 @@ def _stream(released: Released[RowLayout]) -> list[tuple[str, str]]:
     if stream is None:
         return []
     which = f"the state after step {stream.step:,}, about {stream.reading}"
+    if stream.reading.kind is ReadingKind.WINDOW and stream.reading.length > stream.step:
+        which += f", of which there are {stream.step:,} so far"
     return [
         ("stream", f"{which}; one guarantee for all steps, those to come included"),
         (

@@ -423,3 +423,33 @@ def checked_name(shard: str) -> str:
     if not isinstance(shard, str) or not shard.strip() or not shard.isprintable():
         _validate.reject("shard", "...", "a text that can be printed")
     return shard
+
+
+def names_of_shards(expected: Iterable[str]) -> frozenset[str]:
+    """Return the names of all shards, if each is there once.
+
+    Args:
+        expected: what the caller gave.
+    """
+    if isinstance(expected, str | bytes) or not isinstance(expected, Iterable):
+        _validate.reject_argument("expected", expected, "the names of all shards")
+    names = [checked_name(name) for name in expected]
+    if len(set(names)) != len(names) or not names:
+        raise InvalidInput("Expected the names of all shards, at least one, each once.")
+    return frozenset(names)
+
+
+def check_shards(found: frozenset[str], expected: frozenset[str]) -> None:
+    """Raise `InvalidInput` unless all shards are there, and no other.
+
+    Args:
+        found: names of those that are there.
+        expected: names of all.
+    """
+    for names, what in ((expected - found, "missing"), (found - expected, "not expected")):
+        if names:
+            some = ", ".join(repr(name) for name in sorted(names)[:3])
+            more = ", ..." if len(names) > 3 else ""
+            raise InvalidInput(
+                f"Expected the shards that were named, each once; {what}: {some}{more}."
+            )

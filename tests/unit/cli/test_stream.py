@@ -211,7 +211,7 @@ def test_rows_of_files_become_a_step():
     )
     [line] = published().lines
     assert line.name == "2026-03-01"
-    memory = published().memory(Reading())
+    memory = published().answers(Reading())
     assert result.stdout.splitlines()[1:] == [verdict(memory)]
     assert "clear of the noise" in verdict(memory)
     assert noisy_rows(memory.released) == pytest.approx(ROWS, abs=40)
@@ -253,7 +253,7 @@ def test_rows_of_tables_with_records():
         result = append(step, *names, rows=("data",))
         assert result.exit_code == 0, result.output
     counts = [
-        noisy_rows(published().memory(Reading(ReadingKind.WINDOW, 1), step).released)
+        noisy_rows(published().answers(Reading(ReadingKind.WINDOW, 1), step).released)
         for step in ("a", "b", "c")
     ]
     assert counts == pytest.approx([ROWS, ROWS, 0], abs=60)  # everybody has had two steps
@@ -270,7 +270,7 @@ def test_rows_of_arrays_with_records():
     np.save("who.npy", np.arange(ROWS) // 2)
     result = append("a", "--groups", "who.npy")
     assert result.exit_code == 0, result.output
-    found = noisy_rows(published().memory(Reading()).released)
+    found = noisy_rows(published().answers(Reading()).released)
     assert found == pytest.approx(ROWS / 2, rel=0.5)  # two rows of a record count as one, or more
     assert found < 0.9 * ROWS
 
@@ -307,7 +307,7 @@ def test_a_step_without_rows(more):
         ),
         (
             ("tickets", "--no-rows", "--key-file", "other", "--step", "z"),
-            "Expected the state of a stream as it was sealed, and its key",
+            "Expected the state of a stream (state.sealed) as it was sealed, and its key",
         ),
         (
             ("tickets", "--no-rows", "--key-file", "key", "--step", ""),
@@ -405,7 +405,7 @@ def test_what_is_shown_is_what_the_library_says():
         if (kind, length) == ("window", 30):
             assert each["now"] is None
             continue
-        card = published().memory(reading).card.to_dict()
+        card = published().answers(reading).card.to_dict()
         assert each["now"]["noise_over_one_release"] == card["noise_over_one_release"]
         ratio = each["now"]["predicted_signal_to_error"]
         assert ratio == pytest.approx(card["predicted_signal_to_error"])
@@ -462,7 +462,7 @@ def test_readings_that_are_mostly_noise_are_marked_as_their_cards_mark_them():
         if each["kind"] == "decay":
             assert each["mostly_noise"] is None
             continue
-        memory = published().memory(Reading(each["kind"], each["length"]))
+        memory = published().answers(Reading(each["kind"], each["length"]))
         marks[each["length"]] = each["mostly_noise"]
         assert each["mostly_noise"] == ("MOSTLY NOISE" in dict(memory.card.sentences))
     assert marks[0] is False
@@ -528,7 +528,7 @@ def test_a_state_is_a_file_that_all_other_commands_take(more, reading, step, tol
     several(4)
     result = done("stream", "export", "tickets", "-o", "state.safetensors", *more)
     assert told in result.stdout
-    wanted = published().memory(reading, step)
+    wanted = published().answers(reading, step)
     found = discreet.load("state.safetensors")
     np.testing.assert_array_equal(found.released.state, wanted.released.state)
     facts = json.loads(done("card", "state.safetensors", "--json").stdout)

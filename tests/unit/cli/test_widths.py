@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
     before = os.getcwd()
     os.chdir(path)
     build = f"build keys.npy values.npy {SPEND} --scale 2 --rows-hint 60 -o"
-    stream = f"stream create tickets --key-file key --steps 400 --rows-hint 90000 {SPEND}"
+    stream = f"stream create tickets --key-file key --steps 2000000 --rows-hint 90000 {SPEND}"
     stream += " --key-dim 5 --value-dim 3"
     count = "--ledger budget.db --dataset clinic --analyst eve"
     for line in (

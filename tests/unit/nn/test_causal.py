@@ -266,6 +266,9 @@ def test_a_fork_is_a_copy():
         (lambda: PrivateCausalAttention(attention(), **SPEND, tau=1.0), "tau"),
         (lambda: PrivateCausalAttention(attention(), **{**SPEND, "steps": 0}), "steps"),
         (lambda: PrivateCausalAttention(attention(), **SPEND)(records(4)[None]), "shape"),
+        (lambda: PrivateCausalAttention(attention(), **SPEND)(np.zeros((2, WIDTH))), "Tensor"),
+        (lambda: PrivateCausalAttention(attention(), **SPEND)(torch.zeros(2, 5)), "shape"),
+        (lambda: PrivateCausalAttention(attention(), **SPEND).ask(torch.zeros(5)), "shape"),
         (lambda: PrivateCausalAttention(attention(), **SPEND).layers, "at least one step"),
     ],
 )

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from streams import KEY, again, rows_of, small
 
-from discreet import BudgetExceeded, CorruptRelease, InvalidInput, Stream
+from discreet import BudgetExceeded, CorruptRelease, InvalidInput, LedgerError, Stream
 from discreet.ledger import Ledger
 from discreet.stream.folder import Folder
 from discreet.stream.people import People
@@ -192,6 +192,16 @@ def test_another_ledger_is_refused(tmp_path):
     other.create("people", epsilon=1.0, delta=1e-6, unit="record")
     with pytest.raises(InvalidInput, match="in the ledger"):
         again(stream._path, entropy=Seeded(2), ledger=other)
+
+
+def test_a_ledger_that_moved_is_remembered_and_one_that_is_gone_is_missed(tmp_path):
+    stream = begun(tmp_path)
+    (tmp_path / "budget.db").rename(tmp_path / "moved.db")
+    with pytest.raises(LedgerError, match="If it has moved, say where"):
+        stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    later = again(stream._path, entropy=Seeded(2), ledger=Ledger(tmp_path / "moved.db"))
+    later.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    assert again(stream._path, entropy=Seeded(2)).step == 4
 
 
 def test_interrupted_while_people_are_counted(tmp_path, monkeypatch):

@@ -124,6 +124,15 @@ def test_empty_steps_draw_noise_too(tmp_path):
     assert np.all(before != after)
 
 
+def test_an_empty_step_needs_no_ids(tmp_path):
+    stream = small(tmp_path, by_record=True, key_dim=2, value_dim=1)
+    stream.append(*DAYS[0], groups=range(40), step="a")
+    stream.append(np.zeros((0, 2)), np.zeros((0, 1)), step="b")
+    with pytest.raises(InvalidInput, match="groups"):
+        stream.append(*DAYS[1], step="c")
+    assert stream.step == 2
+
+
 def test_rows_of_a_step_come_in_chunks(tmp_path):
     whole, parts = small(tmp_path), small(tmp_path)
     whole.append(*DAYS[0], step="a")
@@ -142,7 +151,7 @@ def test_rows_of_a_step_come_in_shards(tmp_path):
         job.partial((keys[:7], values[:7]), shard="x"),
         job.partial((keys[7:], values[7:]), shard="y"),
     ]
-    with pytest.raises(InvalidInput, match="shards"):
+    with pytest.raises(InvalidInput, match="missing: 'y'"):
         parts.append_parts(sealed[:1], expected=["x", "y"], step="a")
     with pytest.raises(discreet.CorruptRelease):  # sealed for another step
         parts.append_parts(sealed, expected=["x", "y"], step="b")
@@ -174,8 +183,13 @@ def test_no_key_is_needed_to_read(tmp_path):
     with pytest.warns(discreet.NotPrivateWarning, match="Seeded"):
         published = Stream.published(public)
     assert published.step == 4
-    whole = published.memory(discreet.noise.correlated.Reading())
+    assert repr(published) == "<Published NOT PRIVATE, 4 steps, ε = 1 for all of them>"
+    assert published.names == [f"day {number}" for number in range(4)]
+    whole = published.memory()
     assert np.array_equal(whole.released.state, stream._begun.state.totals[0])
+    assert published.window(last=2).released.stream.reading.length == 2
+    assert published.decayed(half_life=2).released.stream.reading.length == 2
+    assert published.memory(step="day 1").released.stream.step == 2
 
 
 def test_each_state_is_an_ordinary_release(tmp_path):
@@ -196,6 +210,11 @@ def test_each_state_is_an_ordinary_release(tmp_path):
     assert "one guarantee for all steps" in str(made.card)
     assert "drawn once" not in str(made.card)
     assert facts["rows_hint"] == round(500 * 5 / 16)
+    said = dict(made.card.sentences)
+    assert "by what the builder said of all: 156" in said["rows"]
+    assert "about the last 5 steps;" in said["stream"]
+    early = dict(stream.window(last=5, step="day 1").card.sentences)["stream"]
+    assert "the last 5 steps, of which there are 2 so far" in early
 
 
 def test_a_file_with_too_little_noise_is_refused(tmp_path):
@@ -251,7 +270,7 @@ def test_only_as_many_states_are_kept_as_are_wanted(tmp_path):
         lambda: later.memory(step="day 1"),
         lambda: later.append(*DAYS[0], step="day 1"),
     ):
-        with pytest.raises(InvalidInput, match="last 4 states"):
+        with pytest.raises(InvalidInput, match="windows of up to 3 steps"):
             read()
     with pytest.raises(InvalidInput, match="keep"):
         small(tmp_path, keep=0)
@@ -269,6 +288,8 @@ def test_tuned_for_what_is_read_there_is_less_noise(tmp_path, tune):
 
     def noise(stream):
         made = stream.window(last=3) if "window" in tune else stream.decayed(half_life=2)
+        if stream is tuned:
+            assert np.array_equal(stream.tuned().released.state, made.released.state)
         return made.card.to_dict()["noise_over_one_release"]
 
     assert noise(tuned) < 0.9 * noise(usual)
@@ -286,6 +307,9 @@ def test_tuned_for_what_is_read_there_is_less_noise(tmp_path, tune):
         ({"window": 0}, "window"),
         ({"tune": "some"}, "tune"),
         ({"key_dim": 2}, "key_dim and value_dim"),
+        ({"window": 30, "steps": 10}, "window"),
+        ({"window": 3, "keep": 3}, "keep"),
+        ({"half_life": 3, "keep": 9}, "keep"),
         ({"lifetime_rows": 3, "key_dim": 2, "value_dim": 1}, "groups"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"entropy": 3}, "entropy"),
@@ -304,7 +328,7 @@ def test_a_key_is_32_bytes(tmp_path, key):
         Stream(tmp_path / "s", key=key, steps=3, epsilon=1.0, delta=1e-6, scale=1.0)
 
 
-@pytest.mark.parametrize("name", ["", " ", 3, None, "line\nline", "x" * 121])
+@pytest.mark.parametrize("name", ["", " ", " day", "day ", 3, None, "line\nline", "x" * 121])
 def test_a_step_has_a_public_name(tmp_path, name):
     with pytest.raises(InvalidInput, match="public name"):
         small(tmp_path).append(*DAYS[0], step=name)
