@@ -364,6 +364,21 @@ def test_records_of_another_step_are_refused(tmp_path):
         again(stream._path, entropy=Seeded(2))
 
 
+def test_records_of_an_attempt_that_failed_are_refused(tmp_path, monkeypatch):
+    """Sealed for the same step, by the same stream: but others came when it was committed."""
+    stream = begun(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "_write", killing(Folder._write, (1, "after")))
+        with pytest.raises(Killed):
+            stream.append(*DAYS[3], groups=np.arange(5, 10), step="day 3")
+    people = stream._path / "people" / "00000004"
+    attempt = people.read_bytes()
+    stream.append(*DAYS[3], groups=np.arange(5), step="day 3")
+    people.write_bytes(attempt)
+    with pytest.raises(CorruptRelease, match="records of each step"):
+        again(stream._path, entropy=Seeded(2))
+
+
 def test_another_key_opens_nothing(tmp_path):
     stream = begun(tmp_path)
     with pytest.raises(CorruptRelease, match="key"):

@@ -228,6 +228,25 @@ def test_a_file_with_too_little_noise_is_refused(tmp_path):
             discreet.load(tmp_path / "fake.safetensors")
 
 
+@pytest.mark.parametrize("reader", ["attention", "least_squares"])
+@pytest.mark.parametrize("heads", [(), (3,)])
+def test_the_noise_covers_what_rounding_adds(tmp_path, reader, heads):
+    """N, and ρ for each number of each of 2^22 steps, in units of what a row can change."""
+    stream = small(tmp_path, reader=reader, heads=heads, key_dim=2, value_dim=1, participations=3)
+    settings = stream.settings
+    [layout] = settings.layouts
+    strategy = settings.continual.strategy
+    squares = [
+        (strategy.rounding * weight / settings.sensitivity(layout)) ** 2 * math.prod(shape) * 2**22
+        for weight, shape in zip(layout.part_weights, layout.shapes, strict=True)
+    ]
+    slack = math.sqrt(sum(squares) / math.prod(heads))
+    assert settings.stretch - Participation(3).sensitivity(strategy) == pytest.approx(slack)
+    assert 0 < slack < 1e-3
+    sigma = settings.multiplier * settings.sensitivity(layout) * settings.stretch
+    assert settings.laws(layout)[0].sigma == pytest.approx(sigma)
+
+
 def test_all_states_are_one_release(tmp_path):
     stream = grown(tmp_path, DAYS[:3], entropy=Seeded(5))
     states = [stream.memory(step="day 0"), stream.memory(), stream.window(last=1)]
