@@ -1,9 +1,9 @@
 """What a stream costs, measured: docs/stream.md, its picture, and benchmarks/stream.json.
 
-Run: python benchmarks/stream.py (an hour and a half on one core; needs matplotlib and torch). It measures every part,
-keeps what it found in benchmarks/stream.json, and writes the page. --only PART measures one part
-and replaces its section; --page-only makes the page from what was kept. --quick has small amounts
-of everything, and takes a minute; its page goes elsewhere: --out FOLDER.
+Run: python benchmarks/stream.py (an hour and a half on one core; needs matplotlib and torch). It
+measures every part, keeps what it found in benchmarks/stream.json, and writes the page. --only PART
+measures one part and replaces its section; --page-only makes the page from what was kept. --quick
+has small amounts of everything, and takes a minute; its page goes elsewhere: --out FOLDER.
 
 - noise: noise of built states over that of one single release, and that of other ways;
 - year: a year of texts, some every day: AUC of the last days, beside one release and exact ones;
