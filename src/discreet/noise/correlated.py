@@ -16,7 +16,7 @@ far in all. Everything here is public but for the buffers. `docs/privacy.md`, "S
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -248,6 +248,16 @@ class Reading:
         """
         high, low = sums >> _DECAY_BITS, sums & (_DECAY_UNIT - 1)
         return np.asarray(high * self.rate_units + ((low * self.rate_units) >> _DECAY_BITS))
+
+    def weight(self, totals: Sequence[int]) -> int:
+        """Return how many rows there are in a decaying sum, each with its weight.
+
+        Args:
+            totals: rows so far, after each step.
+        """
+        rows = np.diff(np.array([0, *totals], dtype=np.float64))
+        kept = (self.rate_units / _DECAY_UNIT) ** np.arange(len(rows))[::-1]
+        return round(float(rows @ kept))
 
     def steps(self, step: int) -> float:
         """Return how many steps there are in it, each with its weight, after so many.

@@ -364,7 +364,7 @@ class Published:
                 for kept, new, old in zip(sums, now, earlier, strict=True)
             )
             earlier = now
-        return sums, rows
+        return sums, reading.weight([line.rows for line in self.lines[:step]])
 
     def published_lines(self) -> list[Line]:
         """Return all whole lines; what was cut short was not published."""

@@ -275,6 +275,22 @@ def test_the_number_of_rows_is_told_only_where_it_is_public(tmp_path):
     public = grown(tmp_path, DAYS[:3], neighbours="replace", rows_hint=640)
     assert public.memory().released.rows == 120
     assert public.window(last=2).released.rows == 80
+    assert public.decayed(half_life=1).released.rows == 40 + 20 + 10
+    assert hidden.decayed(half_life=1).released.rows is None
+
+
+@pytest.mark.parametrize("read", ["memory", "window", "decayed"])
+def test_where_the_number_of_rows_is_public_answers_are_as_exact(tmp_path, read):
+    """Denominators are kept to what so many rows can weigh: those that are in it."""
+    days = [rows_of(range(300), RNG) for _ in range(20)]
+    stream = grown(tmp_path, days, neighbours="replace", rows_hint=300 * 16, epsilon=20.0)
+    reads = {
+        "memory": (stream.memory, np.ones(20)),
+        "window": (lambda: stream.window(last=2), np.arange(20) >= 18),
+        "decayed": (lambda: stream.decayed(half_life=1), 0.5 ** np.arange(20)[::-1]),
+    }
+    made, weights = reads[read]
+    assert made().attend(QUERIES) == pytest.approx(one_shot(days, weights), abs=0.02)
 
 
 def test_only_as_many_states_are_kept_as_are_wanted(tmp_path):
