@@ -6,6 +6,7 @@ query. In the second layer of the stack, keys have the first layer's answer in t
 """
 
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,11 +100,18 @@ def one_layer(epsilon: float, seed: int, steps: int = STEPS) -> dict[str, float]
         layer, steps=steps, epsilon=epsilon, delta=DELTA, rows_hint=steps, entropy=Seeded(seed)
     )
     rows = torch.from_numpy(records.hidden).float()
-    answers = np.array([float(private(row)[_FIRST]) for row in rows])
+    answers, times = np.zeros(steps), np.zeros(steps)
+    for step, row in enumerate(rows):
+        start = time.perf_counter()
+        answers[step] = private(row)[_FIRST]
+        times[step] = time.perf_counter() - start
     exact = _exact(records.hidden, _KEYS)
     queries, truth = _held_out(records, seed)
     asked = private.ask(torch.from_numpy(queries).float())[:, _FIRST].numpy()
+    tenth = steps // 10
+    first, last = (float(np.median(some)) for some in (times[1:tenth], times[-tenth:]))
     found = {"end": _rms(asked - truth), "signal": float(truth.std())}
+    found |= {"milliseconds": 1e3 * last, "last over first": last / first}
     for step in (steps // 16, steps // 8, steps // 4, steps // 2):
         some = slice(step, step + steps // 32)
         found[f"at {step}"] = _rms(answers[some] - exact[some])
@@ -233,6 +241,11 @@ def page(report: Report) -> list[str]:
                 for name in report["one"]
             ],
         ),
+        (
+            f"A step took {report['one']['1']['milliseconds']:.1f} ms at the end, "
+            f"{report['one']['1']['last over first']:.2f} times as long as at the beginning."
+        ),
+        "",
         (
             "Two private layers, both read from released states, under one guarantee; correlation "
             "of answers with those of the exact model, over the last half of the records:"
