@@ -30,8 +30,10 @@ import numpy as np
 
 from discreet._files import whole_file
 from discreet._typing import Integers
+from discreet.accounting import Receipt
 from discreet.errors import BudgetExceeded, CorruptRelease, InvalidInput, LedgerError
 from discreet.ledger import Account, Ledger
+from discreet.ledger.ledger import count
 from discreet.noise.correlated import Reading
 from discreet.stream.people import People, Visit
 from discreet.stream.published import SETTINGS, Line, Published, StreamSettings
@@ -91,19 +93,14 @@ class Folder(Published):
         self._length = 0  # of steps.jsonl, in bytes
         self._stale = True
 
-    def prepare(self) -> None:
-        """Make the folders, and raise `OSError` if files cannot be written there."""
-        for name in ("states", "people"):
-            (self.path / name).mkdir(exist_ok=True, parents=True)
-        with self.locked():
-            pass
-
     def create(self) -> None:
         """Write what a stream begins with.
 
         Raises:
             InvalidInput: there is a stream in that folder.
         """
+        for name in ("states", "people"):
+            (self.path / name).mkdir(exist_ok=True, parents=True)
         with self.locked():
             try:
                 with whole_file(self.path / SETTINGS, replace=False) as file:
@@ -254,6 +251,35 @@ class Folder(Published):
         """Return whether another process has gone on with the stream."""
         header = _STATE.header(self.file("state.sealed"))
         return (header.get("step"), header.get("chain")) != (self.state.step, self._chain)
+
+    def count(self) -> None:
+        """Count the stream, if anybody does: before its first step, and once for all of them.
+
+        Whoever was killed between its creation and this has drawn nothing, and is counted when the
+        stream is resumed. If it does not fit, nothing is left of the stream.
+
+        Raises:
+            BudgetExceeded: the ledger has too little left.
+            LedgerError: the ledger cannot be written.
+        """
+        if self.account is None or self.state.step:
+            return
+        receipt = self.settings.receipt
+        try:
+            self.account.ledger.last_step(receipt.id)
+        except InvalidInput:  # it is not spent
+            try:
+                self._spend(self.account, receipt)
+            except (BudgetExceeded, LedgerError):
+                for name in (SETTINGS, "state.sealed", "ledger.json"):
+                    (self.path / name).unlink(missing_ok=True)
+                raise
+
+    def _spend(self, account: Account, receipt: Receipt) -> None:
+        try:
+            account.ledger.draw(receipt.id)  # reserved, by somebody who was killed then
+        except InvalidInput:
+            count(account, receipt, delta=self.settings.sums.privacy.delta)
 
     def check_ledger(self) -> None:
         """Raise `BudgetExceeded` if the ledger knows of later steps: of a copy, or a backup."""

@@ -11,7 +11,7 @@ from discreet._typing import Array
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.ledger import Account, Ledger
-from discreet.ledger.ledger import account_of, count
+from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy, SystemEntropy
 from discreet.noise.correlated import (
     MOST_STEPS,
@@ -203,6 +203,7 @@ class Stream:
         self._folder = Folder(path, self._key, settings, people, account)
         with self._folder.locked():
             self._folder.load()
+            self._folder.count()
             self._folder.check_ledger()
             if ledger is not None:
                 self._folder.keep_account()
@@ -243,9 +244,8 @@ class Stream:
         )
         people = _people(self._key, sums)
         folder = Folder(self._path, self._key, settings, people, self._account)
-        folder.prepare()  # what cannot be written is not counted
-        count(self._account, receipt, delta=sums.privacy.delta)
         folder.create()
+        folder.count()  # what could not be written is not counted
         self._folder = folder
         return folder
 

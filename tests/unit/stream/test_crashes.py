@@ -276,6 +276,34 @@ def test_settings_that_claim_something_else_are_refused(tmp_path, claim):
         Stream.resume(stream._path, key=KEY)
 
 
+@pytest.mark.parametrize("step", ["reserve", "draw"])
+def test_killed_before_it_was_counted_it_is_counted_when_it_goes_on(tmp_path, monkeypatch, step):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("people", epsilon=1.0, delta=1e-6)
+    options = {"ledger": ledger, "dataset": "people", "key_dim": 2, "value_dim": 1}
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            Ledger, step, killing(getattr(Ledger, step), (1 + (step == "draw"), "before"))
+        )
+        patched.setattr(Ledger, "void", lambda *_: True)  # a process that is killed voids nothing
+        with pytest.raises(Killed):
+            small(tmp_path, entropy=Seeded(1), **options)
+    [path] = [each for each in tmp_path.iterdir() if each.is_dir()]
+    stream = again(path, entropy=Seeded(2))
+    stream.append(*DAYS[0], step="0")
+    assert len(ledger.statement("people").spends) == 1
+    assert ledger.last_step(stream.receipt.id) == 1
+
+
+def test_what_does_not_fit_leaves_no_stream(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("people", epsilon=0.5, delta=1e-6)
+    options = {"ledger": ledger, "dataset": "people", "key_dim": 2, "value_dim": 1}
+    with pytest.raises(BudgetExceeded):
+        small(tmp_path, **options)
+    assert not list(tmp_path.rglob("settings.safetensors"))
+
+
 def test_a_stream_that_was_never_begun_is_begun(tmp_path):
     """Killed while it was created, before anything was drawn; not if something was published."""
     stream = small(tmp_path, key_dim=2, value_dim=1)
