@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Unpack
 
 import torch
@@ -131,7 +131,8 @@ class PrivateCausalStack(nn.Module):
         if entropy is not None:
             _validate.instance("entropy", entropy, Entropy)
         self._entropy = SystemEntropy() if entropy is None else entropy
-        self._blocks = list(blocks)
+        # Weights as they are now: keys and queries of all steps are made by the same.
+        self._blocks = [replace(each, attention=copy.deepcopy(each.attention)) for each in blocks]
         self._limits = [_layer(each, largest_logit) for each in blocks]
         self._width = self._limits[0].heads.key.width
         self._settings = _settings(
@@ -144,7 +145,9 @@ class PrivateCausalStack(nn.Module):
             ),
         )
         self.norms = nn.ModuleList([_or_identity(each.norm) for each in blocks])
-        self.feed_forwards = nn.ModuleList([each.feed_forward or _Nothing() for each in blocks])
+        self.feed_forwards = nn.ModuleList(
+            [_Nothing() if each.feed_forward is None else each.feed_forward for each in blocks]
+        )
         counted = account_of(ledger, dataset, analyst, account)
         self._settings.check(counted)
         self._receipt = self._settings.receipt(self._entropy)
@@ -199,7 +202,8 @@ class PrivateCausalStack(nn.Module):
 
         Every record is answered from the states before this step, alone, so that no bit of one
         person's keys depends on another; then all are added, and the next states are released. No
-        gradients. Answer t goes to the owner of record t, and to nobody else.
+        gradients. Answer t goes to the owner of record t, and to nobody else. Whoever was
+        interrupted looks at `step` before trying again: records that are added twice count twice.
 
         Args:
             records: of this step, shape (n, E), or (E,) for one; no records are a step, too.
@@ -283,8 +287,8 @@ class PrivateCausalStack(nn.Module):
         state = self._state.next(
             accumulator.sums, self._settings, self._entropy, rows=accumulator.rows
         )
-        # Both or neither: what fails before has released nothing, and may be tried again.
-        self._state, self._modules_of_step = state, self._modules_for(state)
+        modules = self._modules_for(state)
+        self._state, self._modules_of_step = state, modules  # what fails before has added nothing
 
     def _modules_for(self, state: StreamState) -> list[PrivateCrossAttention]:
         """Return modules that answer from a state, plainly: each is read for one step."""

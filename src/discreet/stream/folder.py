@@ -20,6 +20,7 @@ what was published (a backup that was restored) is refused.
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,6 +49,7 @@ except ImportError:  # a system without it: one process at a time is up to its o
 
 _STATE = Envelope(b"discreet-stream-1\n", "the state of a stream (state.sealed)")
 _PEOPLE = Envelope(b"discreet-stream-people-1\n", "the records of a step")
+_FOLDERS = ("states", "people")
 THERE = "Expected a folder without a stream: Stream.resume goes on with one."
 
 # So that all of a sealed state but its numbers fits one kilobyte.
@@ -91,6 +93,8 @@ class Folder(Published):
         # Of all settings, the name of the receipt among them: what is sealed is of this stream.
         self._digest = self._chain = settings.digest
         self._length = 0  # of steps.jsonl, in bytes
+        self._threads = threading.Lock()
+        self._holder = self._thread = 0  # the process, and the thread, that has the lock
         self._stale = True
 
     def create(self) -> None:
@@ -99,15 +103,14 @@ class Folder(Published):
         Raises:
             InvalidInput: there is a stream in that folder.
         """
-        for name in ("states", "people"):
+        for name in _FOLDERS:
             (self.path / name).mkdir(exist_ok=True, parents=True)
         with self.locked():
-            try:
-                with whole_file(self.path / SETTINGS, replace=False) as file:
-                    file.write(self.settings.file)
-            except FileExistsError:
-                raise InvalidInput(THERE) from None
-            self.keep_account()
+            if (self.path / SETTINGS).exists():
+                raise InvalidInput(THERE)
+            self.keep_account()  # before the settings, which say that there is one
+            with whole_file(self.path / SETTINGS) as file:
+                file.write(self.settings.file)
             self._seal(self.state, "", self._chain)
             self._stale = False
 
@@ -135,39 +138,48 @@ class Folder(Published):
         Raises: as `refresh`.
         """
         self._stale = True
+        for each in _FOLDERS:
+            (self.path / each).mkdir(
+                exist_ok=True
+            )  # whatever copies folders may leave out empty ones
         if self._is_new():
             self._seal(StreamState.begin(self.settings.sums), "", self.settings.digest)
-        state, name, sealed_chain = self._unseal()
+        state, name, chain = self._unseal()
         lines = self.published_lines()
+        self._check_latest(state, chain, len(lines))
         behind = state.step - len(lines)
-        if behind < 0:
-            raise InvalidInput(
-                "Expected the latest state of this stream, and its sealed file is older than what "
-                "was published (a backup that was restored?): noise would be drawn twice."
-            )
         if behind > 1:
             raise CorruptRelease("Expected a line for every step of the stream.")
         length = _length_of(lines)
         if behind == 1:
-            lines.append(Line.of(name, state, self._people_digest(state.step)))
-        chain = self.settings.digest
-        for line in lines:
-            chain = line.chained(chain)
-        if chain != sealed_chain:
+            people = self._people_digest(state.step)
+            lines.append(Line.of(name, state, people, before=_chain_of(lines, self._digest)))
+        if chain != _chain_of(lines, self._digest):
             raise CorruptRelease("Expected the lines of all steps as they were written.")
-        people = None if self.people is None else self._recalled(self.people, lines)
+        came = None if self.people is None else self._recalled(self.people, lines)
         if behind == 1:
             self._publish(lines[-1], state, length)
-        self.people, self.state, self._chain = people, state, chain
+        self.people, self.state, self._chain = came, state, chain
         self._length = _length_of(lines)
         self.take(lines)
         self._stale = False
+
+    def _check_latest(self, state: StreamState, chain: str, listed: int) -> None:
+        """Raise `InvalidInput` if anything shows that the sealed state is not the latest."""
+        published = [each.name for each in (self.path / "states").iterdir() if each.name.isdigit()]
+        latest = max([listed, self.state.step, *map(int, published)])
+        same = state.step > self.state.step or chain == self._chain
+        if state.step < latest or not same:
+            raise InvalidInput(
+                "Expected the latest state of this stream, and its sealed file is older than what "
+                "was published (a backup that was restored?): noise would be drawn twice."
+            )
 
     def _is_new(self) -> bool:
         """Whether it was killed while it was created: nothing was drawn."""
         if (self.path / "state.sealed").exists() or self.published_lines():
             return False
-        return not any(any((self.path / name).iterdir()) for name in ("states", "people"))
+        return not any(any((self.path / name).iterdir()) for name in _FOLDERS)
 
     def _recalled(self, people: People, lines: list[Line]) -> People:
         """Return who came in all steps, from what was sealed of each."""
@@ -187,18 +199,26 @@ class Folder(Published):
             name: of the step; a new one.
             state: after it.
             visit: who was admitted in it, if anybody is counted.
+
+        Raises:
+            InvalidInput: another process went on meanwhile, in spite of the lock: nothing is added.
         """
+        if self._holder != os.getpid() or self._is_behind():
+            self._stale = True
+            raise InvalidInput(
+                "Expected nobody else to go on with the stream meanwhile; nothing was added."
+            )
         self._stale = True
         if visit is not None:
             header = {"settings": self._digest, "step": state.step}
             self._write(
                 f"people/{state.step:08d}", _PEOPLE.seal(header, visit.contents(), self._key)
             )
-        line = Line.of(name, state, self._people_digest(state.step))
-        chain = line.chained(self._chain)
-        self._seal(state, name, chain)
+        people = self._people_digest(state.step)
+        line = Line.of(name, state, people, before=self._chain)
+        self._seal(state, name, line.chain)
         length = self._publish(line, state, self._length)
-        self.state, self._chain, self._length = state, chain, length
+        self.state, self._chain, self._length = state, line.chain, length
         self.lines.append(line)
         self.numbers[name] = state.step
         if self.people is not None and visit is not None:
@@ -245,7 +265,8 @@ class Folder(Published):
         Args:
             step: its number.
         """
-        return self.state.totals if step == self.state.step else super().totals(step)
+        state = self.state  # once: another thread may go on meanwhile
+        return state.totals if step == state.step else super().totals(step)
 
     def _is_behind(self) -> bool:
         """Return whether another process has gone on with the stream."""
@@ -303,14 +324,18 @@ class Folder(Published):
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes and threads from going on with the stream meanwhile."""
-        with (self.path / "lock").open("ab") as file:
+        if self._threads.locked() and self._thread == threading.get_ident():
+            raise InvalidInput("Expected rows that do not go on with the stream themselves.")
+        with self._threads, (self.path / "lock").open("ab") as file:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
+            self._holder, self._thread = os.getpid(), threading.get_ident()
             try:
                 yield
             finally:
-                # By name: a process that was forked meanwhile has the file open, too.
-                if fcntl is not None:
+                # A process that was forked meanwhile has the file open, too: so it is unlocked
+                # here, and only by whoever locked it.
+                if fcntl is not None and self._holder == os.getpid():
                     fcntl.flock(file, fcntl.LOCK_UN)
 
     def _seal(self, state: StreamState, name: str, chain: str) -> None:
@@ -341,6 +366,10 @@ class Folder(Published):
     def _write(self, name: str, data: bytes) -> None:
         with whole_file(self.path / name) as file:
             file.write(data)
+
+
+def _chain_of(lines: list[Line], first: str) -> str:
+    return lines[-1].chain if lines else first
 
 
 def _length_of(lines: list[Line]) -> int:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from discreet import _validate
 from discreet._typing import Array
+from discreet._validate import Note
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.ledger import Account, Ledger
@@ -44,6 +45,10 @@ from discreet.sums.partial import (
 )
 from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import RowSource, progress_bar
+
+_PERHAPS = (
+    "The step {name!r} may have been added all the same: append it once more, under the same name."
+)
 
 
 @shows_options(Options, BuildOptions.__annotations__)
@@ -412,7 +417,13 @@ class Stream:
         self, folder: Folder, name: str, sums: list[Any], rows: int, visit: Visit | None
     ) -> None:
         state = folder.state.next(sums, folder.settings.sums, self._entropy, rows=rows)
-        folder.commit(name, state, visit)
+        try:
+            folder.commit(name, state, visit)
+        except InvalidInput:  # nothing was added
+            raise
+        except Exception as error:
+            error.add_note(Note(_PERHAPS.format(name=name)))
+            raise
 
     def memory(self, *, step: str | None = None) -> Any:  # noqa: ANN401 (what the reader makes of it)
         """Return what answers from all rows so far, or from all up to a step.

@@ -184,6 +184,16 @@ def test_a_step_without_records_draws_noise():
     assert all(np.any(each != 0) for each in stack._state.totals)
 
 
+def test_weights_that_change_later_change_nothing():
+    layer, given = attention(), records(6)
+    usual, changed = (PrivateCausalAttention(layer, **SPEND, entropy=Silent()) for _ in range(2))
+    wanted = [usual(record) for record in given]
+    with torch.no_grad():
+        for weight in layer.parameters():
+            weight.zero_()
+    assert all(torch.equal(changed(record), out) for record, out in zip(given, wanted, strict=True))
+
+
 def test_a_stream_is_never_copied():
     stack = PrivateCausalAttention(attention(), **SPEND)
     stack(records(1))

@@ -21,6 +21,7 @@ from discreet import BudgetExceeded, CorruptRelease, InvalidInput, LedgerError, 
 from discreet.ledger import Ledger
 from discreet.stream.folder import Folder
 from discreet.stream.people import People
+from discreet.sums.settings import Settings
 from discreet.testing import Seeded
 
 RNG = np.random.default_rng(4)
@@ -147,6 +148,131 @@ def test_a_backup_is_refused_by_the_newer_lines(tmp_path):
             stream.append(*DAYS[2], step="2")
     with pytest.raises(InvalidInput, match="older than what was published"):
         stream.memory()
+
+
+@pytest.mark.parametrize("keep", [None, 1])
+def test_a_backup_that_is_unpacked_over_the_folder_is_refused(tmp_path, keep):
+    """All files are old again but those that are new: what was published after it."""
+    stream = small(tmp_path, entropy=Seeded(1), keep=keep)
+    stream.append(*DAYS[0], step="0")
+    shutil.copytree(stream._path, tmp_path / "backup")
+    for number in (1, 2, 3):
+        stream.append(*DAYS[number], step=f"{number}")
+    shutil.copytree(tmp_path / "backup", stream._path, dirs_exist_ok=True)
+    with pytest.raises(InvalidInput, match="older than what was published"):
+        again(stream._path, entropy=Seeded(2))
+
+
+def test_a_folder_that_goes_back_under_an_open_stream_is_refused(tmp_path):
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], step="0")
+    shutil.copytree(stream._path, tmp_path / "backup")
+    stream.append(*DAYS[1], step="1")
+    shutil.rmtree(stream._path)
+    shutil.copytree(tmp_path / "backup", stream._path)
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="older than what was published"):
+            stream.append(*DAYS[2], step="2")
+
+
+def test_whoever_went_on_while_rows_were_read_is_noticed(tmp_path):
+    """The lock was deleted by somebody: two processes have one each."""
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], step="0")
+    other = again(stream._path, entropy=Seeded(2))
+
+    def chunks():
+        (stream._path / "lock").unlink()
+        made.append(other.append(*DAYS[1], step="x"))
+        yield DAYS[2]
+
+    made = []
+    with pytest.raises(InvalidInput, match="nothing was added"):
+        stream.append(chunks(), step="x")
+    states, listed = published(stream._path)
+    assert states == listed
+    stored = stream.append(*DAYS[2], step="x").released.state
+    assert np.array_equal(stored, made[0].released.state)
+
+
+def test_a_child_that_goes_on_with_the_rows_of_its_parent_adds_nothing(tmp_path):
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], step="0")
+    reading, writing = os.pipe()
+
+    def chunks():
+        child.append(os.fork())
+        yield DAYS[1]
+
+    child = []
+    try:
+        stream.append(chunks(), step="x")
+    except InvalidInput:
+        if not child[0]:
+            os.write(writing, b"refused")
+    finally:
+        if not child[0]:
+            os._exit(0)
+    os.waitpid(child[0], 0)
+    os.close(writing)
+    assert os.read(reading, 20) == b"refused"
+    os.close(reading)
+    assert stream.names == ["0", "x"]
+
+
+def test_rows_that_go_on_with_the_stream_themselves_are_refused(tmp_path):
+    stream = small(tmp_path, entropy=Seeded(1), key_dim=2, value_dim=1)
+
+    def chunks():
+        yield DAYS[0]
+        stream.append(*DAYS[1], step="inner")
+
+    with pytest.raises(InvalidInput, match="do not go on with the stream"):
+        stream.append(chunks(), step="outer")
+    assert stream.step == 0
+
+
+def test_folders_that_were_empty_may_be_missing(tmp_path):
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], step="0")
+    shutil.rmtree(stream._path / "people")
+    again(stream._path, entropy=Seeded(2)).append(*DAYS[1], step="1")
+
+
+def test_public_files_of_two_streams_are_not_mixed(tmp_path):
+    one, other = (small(tmp_path, entropy=None, epsilon=eps) for eps in (1.0, 2.0))
+    for stream in (one, other):
+        stream.append(*DAYS[0], step="0")
+    shutil.copy(other._path / "settings.safetensors", one._path / "settings.safetensors")
+    with pytest.raises(CorruptRelease, match=r"steps\.jsonl"):
+        Stream.published(one._path)
+
+
+def test_a_machine_that_finds_another_last_bit_of_the_noise_goes_on(tmp_path, monkeypatch):
+    stream = small(tmp_path, entropy=None)
+    stream.append(*DAYS[0], step="0")
+    usual = Settings.multiplier.fget
+    monkeypatch.setattr(Settings, "multiplier", property(lambda own: usual(own) * (1 + 2**-52)))
+    assert Stream.resume(stream._path, key=KEY).step == 1
+    monkeypatch.setattr(Settings, "multiplier", property(lambda own: usual(own) * 1.01))
+    with pytest.raises(CorruptRelease):
+        Stream.resume(stream._path, key=KEY)
+
+
+def test_a_step_that_may_have_been_added_is_to_be_tried_under_its_name(tmp_path, monkeypatch):
+    stream = small(tmp_path, entropy=Seeded(1))
+    stream.append(*DAYS[0], step="0")
+
+    def full(*_):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "_publish", full)
+        with pytest.raises(OSError, match="disk full") as error:
+            stream.append(*DAYS[1], step="1")
+    assert "under the same name" in error.value.__notes__[0]
+    stream.append(*DAYS[1], step="1")
+    assert stream.step == 2
 
 
 def test_a_whole_backup_is_refused_by_the_ledger(tmp_path):
