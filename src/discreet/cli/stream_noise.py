@@ -29,7 +29,13 @@ class State:
 
     @classmethod
     def of(cls, published: Published, reading: Reading, step: int) -> "State":
-        """Return what is known of a reading after so many steps."""
+        """Return what is known of a reading after so many steps.
+
+        Args:
+            published: the stream.
+            reading: which steps.
+            step: after so many.
+        """
         said = prediction(published, reading, step)
         return cls(published.noise(reading, step), None if said is None else said.signal_to_error)
 
@@ -69,10 +75,17 @@ def verdict(release: Release[Any]) -> str | None:
         first, _, _ = noisy.partition(". ")  # the rest is about building again
         return f"{first.removesuffix('.')}."
     said = predicted(release.released)
-    clear = "Answers are predicted to be clear of the noise"
     if said is None or said.signal_to_error < 1:
-        return f"{clear}: rows seem to have much in common."
-    return f"{clear}: they differ by {times(said.signal_to_error)} standard errors, at best."
+        # The noisy sums say so, and noise may have said it.
+        return (
+            "Answers may be clear of the noise: rows seem to have much in common. If they have "
+            "not, answers are mostly noise."
+        )
+    ratio = times(said.signal_to_error)
+    return (
+        "Answers are predicted to be clear of the noise: they differ by "
+        f"{ratio} standard errors, at best."
+    )
 
 
 def noise_alone(steps: int, participation: Participation) -> Floats:

@@ -1,6 +1,7 @@
 """A privacy budget on disk: what was spent on each data set, by whom, and what is left."""
 
 import os
+import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -314,9 +315,7 @@ class Ledger:
         """
         receipt, place = _receipt_of(release), _validate.text("where", os.fspath(where))
         with self._store.writing() as connection:
-            state = store.state_of(connection, receipt.id)
-            if state not in (State.SPENT, State.RELEASED):
-                raise InvalidInput(f"Expected {receipt.id} to be spent, and it is {state}.")
+            _check_spent(connection, receipt.id)
             store.add_event(connection, receipt.id, "released", place)
 
     def note_step(self, id: str, step: int, digest: str) -> None:  # noqa: A002
@@ -336,9 +335,7 @@ class Ledger:
             LedgerError: if the file cannot be written.
         """
         with self._store.writing() as connection:
-            state = store.state_of(connection, id)
-            if state not in (State.SPENT, State.RELEASED):
-                raise InvalidInput(f"Expected {id} to be spent, and it is {state}.")
+            _check_spent(connection, id)
             known = store.add_step(connection, id, step, digest)
         if known != digest:
             raise BudgetExceeded(
@@ -358,9 +355,7 @@ class Ledger:
             LedgerError: if the file cannot be read.
         """
         with self._store.writing() as connection:
-            state = store.state_of(connection, id)
-            if state not in (State.SPENT, State.RELEASED):
-                raise InvalidInput(f"Expected {id} to be spent, and it is {state}.")
+            _check_spent(connection, id)
             return store.last_step(connection, id)
 
     def datasets(self) -> list[str]:
@@ -542,6 +537,13 @@ def account_of(
             wanted="the name that the rows have in the ledger",
         )
     return ledger.account(dataset, analyst)
+
+
+def _check_spent(connection: sqlite3.Connection, name: str) -> None:
+    """Raise `InvalidInput` unless the noise of a release of this id was drawn."""
+    state = store.state_of(connection, name)
+    if state not in (State.SPENT, State.RELEASED):
+        raise InvalidInput(f"Expected {name} to be spent, and it is {state}.")
 
 
 def _limit(epsilon: float, delta: float, neighbours: Neighbours) -> Privacy:
