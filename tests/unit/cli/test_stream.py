@@ -24,7 +24,7 @@ from discreet.pages.sheet import MEANINGS
 from discreet.readers.attention.prediction import noisy_rows
 from discreet.stream import folder as folders
 from discreet.sums.accumulate import Accumulator
-from discreet.testing import Silent
+from discreet.testing import Seeded, Silent
 
 RUNNER = CliRunner()
 ROWS = 400
@@ -617,3 +617,22 @@ def test_steps_that_are_released_alone_add_up():
     assert noise_alone(9, Participation())[[0, 3, 8]] == pytest.approx([1, 2, 3])
     assert noise_alone(9, Participation(4))[0] == pytest.approx(2)
     assert noise_alone(9, Participation(4, 5))[0] == pytest.approx(np.sqrt(2))  # two fit in nine
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (20, "Answers are predicted to be mostly noise"),
+        (60, "Answers may be clear of the noise: rows seem to have much in common. If they have"),
+        (500, "Answers are predicted to be clear of the noise: they differ by"),
+    ],
+)
+def test_what_a_state_can_tell_is_said_with_as_much_doubt_as_there_is(tmp_path, rows, said):
+    rng = np.random.default_rng(0)
+    keys = rng.normal(size=(rows, 8))
+    keys[:, 0] += 4  # in common
+    keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+    spend = {"epsilon": 4.0, "delta": 1e-6, "scale": 2.0, "rows_hint": 4 * rows}
+    stream = discreet.Stream(tmp_path / "s", key=bytes(32), steps=4, entropy=Seeded(1), **spend)
+    memory = stream.append(keys, np.sign(keys[:, 1:2]), step="a")
+    assert verdict(memory).startswith(said)
