@@ -451,3 +451,11 @@ def test_a_window_that_is_noise_says_so_and_what_would_help(tmp_path):
         window.attend(QUERIES)
     assert "Built again" not in str(said[0].message)
     assert "MOSTLY NOISE" in str(window.card)
+
+
+def test_a_hint_that_is_too_large_does_not_hide_the_noise(tmp_path):
+    """The noisy sums show that there are fewer rows: then those are judged by."""
+    few = [(keys[:4], values[:4]) for keys, values in DAYS]
+    stream = grown(tmp_path, few, entropy=Seeded(4), rows_hint=16 * 4_000)
+    with pytest.warns(discreet.MostlyNoiseWarning, match="as the noisy sums count them|no rows"):
+        stream.window(last=6).attend(QUERIES)

@@ -284,11 +284,15 @@ def planned(released: Released[Layout]) -> Prediction | None:
 def predicted(released: Released[Layout]) -> Prediction | None:
     """Return what `plan` would say, for as many rows as the noisy sums show if none is public.
 
-    Post-processing. None if there are no rows, or none to be seen.
+    Of a stream's state the figure is a guess: days may be empty, and rows were left out. If the
+    noisy sums show fewer rows, those count. Post-processing. None if there are no rows, or none to
+    be seen.
     """
     rows = released.rows_hint or released.rows
     if rows is None:
         rows = round(noisy_rows(released))
+    elif released.stream is not None and released.rows is None:
+        rows = min(rows, round(noisy_rows(released)))
     if rows < 1:
         return None
     return Prediction.of(released.layout, rows=rows, sigma=released.sigma)
@@ -313,7 +317,8 @@ def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
     said, released = judged[worst], given[worst]
     if said is None:
         return f"Answers{which} are mostly noise: the noisy sums show no rows at all."
-    counted = "" if released.rows_hint or released.rows else " (as the noisy sums count them)"
+    public = said.spread.rows == (released.rows_hint or released.rows)
+    counted = "" if public else " (as the noisy sums count them)"
     evenly = " and are spread evenly" if said.spread.sample is None else ""
     return (
         f"Answers{which} are predicted to be mostly noise: from query to query they would differ "
