@@ -74,17 +74,27 @@ def key_features(kernel, keys):
 
 
 class RowContract:
-    """Of every map. A subclass has a fixture `kernel`, of scope class or wider: the map."""
+    """Of every map. A subclass has a fixture `kernel`, of scope class or wider: the map.
+
+    Where keys are not points in a ball, it also has its own `keys` and `drawn`.
+    """
 
     facts = ("features", "unit", "entry_bound", "least_inner", "operations")
 
-    @given(data=st.data())
-    def test_no_key_exceeds_the_bounds(self, kernel, data):
-        norm = kernel.key_norm
-        usual = st.floats(-1.5, 1.5).map(lambda number: number * norm)
+    def keys(self, kernel, count=200, seed=0):
+        """Keys of all sorts, shape (count, d)."""
+        return sized_keys(kernel, count, seed)
+
+    def drawn(self, kernel, data):
+        """A few keys that hypothesis thinks of, shape (m, d)."""
+        usual = st.floats(-1.5, 1.5).map(lambda number: number * kernel.key_norm)
         wild = st.floats(allow_nan=False, allow_infinity=False) | usual
         elements = data.draw(st.sampled_from([usual, wild]))
-        keys = data.draw(hnp.arrays(np.float64, (3, kernel.dim), elements=elements))
+        return data.draw(hnp.arrays(np.float64, (3, kernel.dim), elements=elements))
+
+    @given(data=st.data())
+    def test_no_key_exceeds_the_bounds(self, kernel, data):
+        keys = self.drawn(kernel, data)
         mapped = kernel.key_features(np.concatenate([keys, -keys]))
         assert squared_norms(kernel, mapped.features).max() <= FEATURE_RADIUS**2
         assert (mapped.features @ mapped.features.T).min() >= kernel.least_inner
@@ -92,13 +102,13 @@ class RowContract:
             assert np.all((mapped.weights >= 0) & (mapped.weights <= 1))
 
     def test_many_keys_are_within_the_bounds(self, kernel):
-        keys = sized_keys(kernel)
+        keys = self.keys(kernel)
         features = kernel.key_features(np.concatenate([keys, -keys])).features
         assert squared_norms(kernel, features).max() <= FEATURE_RADIUS**2
         assert (features @ features.T).min() >= kernel.least_inner  # opposite keys have the least
 
     def test_a_row_has_the_same_features_alone_in_any_batch_and_at_any_position(self, kernel):
-        keys = sized_keys(kernel, 300)
+        keys = self.keys(kernel, 300)
         together = kernel.key_features(keys)
         order = np.random.default_rng(1).permutation(300)
         shuffled = kernel.key_features(keys[order], out=np.empty(400 * kernel.features))
@@ -115,7 +125,7 @@ class RowContract:
         copied = pickle.loads(pickle.dumps(kernel))
         assert copied == kernel
         again = self.registry.restore(kernel.parameters(), kernel.arrays())
-        keys = sized_keys(kernel, 20)
+        keys = self.keys(kernel, 20)
         for each in (copied, again):
             assert type(each) is type(kernel)
             assert each.describe() == kernel.describe()
@@ -138,7 +148,7 @@ class SymmetricContract(RowContract):
         return kernel.query_features(kernel.within(queries[None]), kernel.query_arrays())[0]
 
     def test_all_rows_count_alike(self, kernel):
-        assert kernel.key_features(sized_keys(kernel, 5)).weights is None
+        assert kernel.key_features(self.keys(kernel, 5)).weights is None
 
     def test_queries_have_the_features_of_rows(self, kernel):
         keys = sized_keys(kernel)

@@ -5,6 +5,7 @@ are for predictions. The docstring of `RowMap` says how to add one.
 """
 
 from discreet.features.base import FEATURE_RADIUS, KeyFeatures, RowMap, SymmetricMap
+from discreet.features.columns import Bins, Categories, TableColumns, Unknown
 from discreet.features.concatenation import LinearAndFourier
 from discreet.features.fourier import Fourier, UnitFourier
 from discreet.features.kernel import Kernel
@@ -16,6 +17,8 @@ from discreet.features.taylor import Taylor
 
 __all__ = [
     "FEATURE_RADIUS",
+    "Bins",
+    "Categories",
     "Fourier",
     "Kernel",
     "KeyFeatures",
@@ -26,8 +29,10 @@ __all__ = [
     "PublicRows",
     "RowMap",
     "SymmetricMap",
+    "TableColumns",
     "Taylor",
     "UnitFourier",
     "UnitLandmarks",
     "UnitLinear",
+    "Unknown",
 ]

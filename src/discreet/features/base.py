@@ -232,6 +232,21 @@ class SymmetricMap(RowMap):
             arrays: of `query_arrays`, where and in which precision the queries are.
         """
 
+    @property
+    def constant(self) -> float | None:
+        """The first feature, if it is the same for all rows; None if there is no such feature."""
+        return None
+
+    @property
+    def query_bound(self) -> float:
+        """How long queries may be; longer ones are clipped."""
+        return self.key_norm
+
+    @property
+    def bounds_text(self) -> str:
+        """What bounds rows, in words."""
+        return f"‖key‖ ≤ {self.key_norm:g}"
+
     def within(self, queries: Array) -> Array:
         """Return queries that are no longer than `key_norm`, as rows are, shape (heads, m, d).
 

@@ -477,9 +477,21 @@ def public_normals(text: str, count: int) -> Floats:
     Returns:
         The numbers.
     """
+    return np.asarray(special.ndtri(public_uniforms(text, count)))
+
+
+def public_uniforms(text: str, count: int) -> Floats:
+    """Return so many numbers between 0 and 1 that anybody can draw again, shape (count,).
+
+    Args:
+        text: what they are for.
+        count: how many.
+
+    Returns:
+        The numbers.
+    """
     words = np.frombuffer(hashlib.shake_256(text.encode()).digest(8 * count), dtype="<u8")
-    uniform = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
-    return np.asarray(special.ndtri(uniform))
+    return np.asarray(((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
 
 
 def _orthonormal(rows: Floats) -> Floats:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discreet import _validate
 from discreet.features.base import RowMap, SymmetricMap
+from discreet.features.columns import TableColumns
 from discreet.features.concatenation import LinearAndFourier
 from discreet.features.cosines import Cosines
 from discreet.features.fourier import Fourier, UnitFourier
@@ -35,6 +36,7 @@ KINDS: tuple[type[RowMap], ...] = (
     LinearAndFourier,
     UnitLandmarks,
     Cosines,
+    TableColumns,
 )
 
 AnyMap = TypeVar("AnyMap", bound=RowMap)

@@ -6,5 +6,17 @@ types, never a value. What rows mean is for others to know: nothing here imports
 
 from discreet.tables.files import read_array, read_groups, read_labels, split
 from discreet.tables.rows import Rows
+from discreet.tables.schema import Date, Private, Schema, Text, guess
 
-__all__ = ["Rows", "read_array", "read_groups", "read_labels", "split"]
+__all__ = [
+    "Date",
+    "Private",
+    "Rows",
+    "Schema",
+    "Text",
+    "guess",
+    "read_array",
+    "read_groups",
+    "read_labels",
+    "split",
+]
