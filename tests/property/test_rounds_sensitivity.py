@@ -5,7 +5,6 @@ arithmetic, against the round's share of the mechanism's own (1/σ)².
 """
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from maps import KINDS, maps
-from rounds import calibration, calibration_sums, exact_sums, round_of, rounds_of, settings_of
+from rounds import (
+    ROUNDED,
+    calibration,
+    calibration_sums,
+    exact_sums,
+    moved,
+    round_of,
+    rounds_of,
+    settings_of,
+)
 
 from discreet.privacy import Neighbours
 from discreet.sums.settings import Unit
@@ -52,23 +60,6 @@ def drawn_round(draw, kind, classes, which, **of_all):
     scale = draw(st.sampled_from([0.0, 1e-6, 1.0, 30.0, 1e4, 1e12]))
     seed = draw(st.integers(0, 2**32 - 1))
     return round_of(whole, np.random.default_rng(seed).normal(size=shape) * scale)
-
-
-def moved(this, one, other):
-    """The distance of two sums in units of their noise, over what the round claims."""
-    [layout] = this.layouts
-    squared = weighted = Fraction(0)
-    for a, b, law, weight in zip(one, other, this.laws(layout), layout.part_weights, strict=True):
-        squares = Fraction(sum(int(x) ** 2 for x in (a - b).ravel()))
-        squared += squares / Fraction(law.sigma) ** 2
-        weighted += squares * Fraction(weight) ** 2
-    assert weighted <= Fraction(this.sensitivity(layout)) ** 2
-    claim = Fraction(this.share) * (Fraction(1) / Fraction(this.multiplier)) ** 2
-    return math.sqrt(squared / claim)
-
-
-# σ, shares and weights are rounded: so much more than the claim is within one part in 10^15.
-ROUNDED = 1 + 1e-15
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

@@ -13,8 +13,9 @@ import discreet
 from discreet.accounting import gaussian_sigma
 from discreet.features.linear import Linear
 from discreet.noise import RoundedGaussian
+from discreet.readers.rounds.layout import Weights
 from discreet.readers.softmax import mechanism
-from discreet.readers.softmax.layout import Calibration, Weights, factor
+from discreet.readers.softmax.layout import Calibration, factor
 from discreet.readers.softmax.mechanism import SoftmaxOptions
 from discreet.sums.settings import Unit
 from discreet.testing import Seeded

@@ -71,7 +71,7 @@ class Reader:
         values: what a drawn value may be.
         front: its front door; None if it has none but the engine's.
         passes: what it asks the door for, given settings and a seed for what it may have learned.
-        planned: what a plan takes beside rows, key_dim, ε, δ and the options.
+        planned: what a plan takes beside rows, key_dim, ε, δ and the options; None if it has none.
     """
 
     mechanism: Mechanism[Any, Any, Any]
@@ -82,7 +82,7 @@ class Reader:
     values: Any = NUMBERS
     front: Callable[..., Any] | None = None
     passes: Callable[[Settings[Any], int], list[Pass]] = one_pass
-    planned: dict[str, Any] = field(default_factory=dict)
+    planned: dict[str, Any] | None = field(default_factory=dict)
 
     def rows(self, count=40, seed=0):
         """Keys within their bound, and values; always the same."""
@@ -465,6 +465,10 @@ class ReaderContract:
     def test_a_plan_says_what_to_expect_from_public_numbers(self, reader):
         options = {name: each for name, each in reader.options.items() if name != "rows_hint"}
         name = reader.mechanism.name
+        if reader.planned is None:
+            with pytest.raises(InvalidInput, match="can be planned"):
+                discreet.plan(reader=name, rows=500, key_dim=2, **SPEND, **options)
+            return
         made, again = (
             discreet.plan(reader=name, rows=500, key_dim=2, **SPEND, **options, **reader.planned)
             for _ in range(2)

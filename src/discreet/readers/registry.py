@@ -18,6 +18,7 @@ from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.distances.mechanism import DISTANCES
+from discreet.readers.glm.mechanism import GLM
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.sums import container
@@ -27,7 +28,13 @@ from discreet.sums.release import Release
 if TYPE_CHECKING:
     from discreet.paper.structure import Structure
 
-MECHANISMS: tuple[Mechanism[Any, Any, Any], ...] = (ATTENTION, LEAST_SQUARES, SOFTMAX, DISTANCES)
+MECHANISMS: tuple[Mechanism[Any, Any, Any], ...] = (
+    ATTENTION,
+    LEAST_SQUARES,
+    SOFTMAX,
+    DISTANCES,
+    GLM,
+)
 
 # Whatever answers from sums, and whatever a file can hold.
 Readable = Release[Any] | Memories

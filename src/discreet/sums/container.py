@@ -130,6 +130,7 @@ def settings_of(released: Released[RowLayout]) -> dict[str, object]:
         # Only where there are some: so it was before there was such a field.
         **({"leaks": list(released.receipt.leaks)} if released.receipt.leaks else {}),
         **({} if released.stream is None else {"stream": released.stream.parameters()}),
+        **({} if released.estimator is None else {"estimator": dict(released.estimator)}),
     }
 
 
@@ -165,10 +166,19 @@ def restore(
         guarantee=guarantee,
         receipt=_receipt(guarantee, mechanism, settings),
         stream=stream,
+        estimator=_estimator(settings),
         **{
             name: settings[name] for name in ("sigma", "group_rows", "rows", "rows_hint", "version")
         },
     )
+
+
+def _estimator(settings: dict[str, Any]) -> Mapping[str, Any] | None:
+    """Return how an estimator made keys of rows, if one did; what is in it, estimators check."""
+    found = settings.get("estimator")
+    if found is not None and not isinstance(found, dict):
+        raise CorruptRelease("Expected an estimator to be described by names and values.")
+    return found
 
 
 def _receipt(

@@ -9,7 +9,9 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from discreet import _validate
+from discreet.errors import CorruptRelease
 from discreet.features.base import RowMap
+from discreet.features.columns import TableColumns
 from discreet.noise.correlated import Continual, ReadingKind
 from discreet.privacy import NOT_PRIVATE, Card, Neighbours, rounded_up, taken, titled
 from discreet.sums.layout import RowLayout
@@ -131,11 +133,24 @@ def card_of(
     }
     told = [
         *protection(released),
+        *_columns(released),
         *lines,
         ("entropy", released.source),
         ("made by", f"discreet {released.version}"),
     ]
     return Card(tuple({**protection_facts(released), **facts, **origin}.items()), tuple(told))
+
+
+def _columns(released: Released[RowLayout]) -> list[tuple[str, str]]:
+    """Return the lines of a card that name the columns of a table, and what was found of them."""
+    kernel, described = released.layout.kernel, released.estimator
+    names = described.get("names") if described is not None else None
+    if not isinstance(kernel, TableColumns) or not isinstance(names, list):
+        return []
+    if len(names) != kernel.dim or not all(str(each).isprintable() for each in names):
+        raise CorruptRelease("Expected names of columns that can be printed, one for each.")
+    held = [f"{name} ({each.describe()})" for name, each in zip(names, kernel.columns, strict=True)]
+    return [("columns", "; ".join(held))]
 
 
 def size_of(released: Released[RowLayout], parts: str) -> str:

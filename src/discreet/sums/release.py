@@ -1,10 +1,10 @@
 """What a build releases: noisy sums with what is public about them, and the base of all readers."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Generic, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, cast
 
 from discreet import _validate, accounting
 from discreet._typing import Integers
@@ -35,6 +35,7 @@ class Released(Generic[AnyLayout_co]):
         version: of the library that made it.
         others: the other parts of the sums, if the layout has several; with noise in proportion.
         stream: of a state of a stream: what its noise is made of. None if noise was drawn once.
+        estimator: of a release that an estimator made: how rows became keys, as JSON knows it.
     """
 
     state: Integers
@@ -48,6 +49,7 @@ class Released(Generic[AnyLayout_co]):
     version: str = __version__
     others: tuple[Integers, ...] = ()
     stream: StateNoise | None = None
+    estimator: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Check what a file may get wrong; the state itself is checked where it is read."""

@@ -309,6 +309,8 @@ class RowSource:
             if self._by_record is not (of_row is not None):
                 raise InvalidInput("Expected groups with every chunk, or with none.")
             if of_row is not None and self.form.passes:
+                # A copy: whoever has the caller's own may write other ids into it between passes.
+                of_row = names_of(of_row)  # noqa: PLW2901
                 self._check_ids(place, of_row)
             yield tables, of_row
         self._whole = True

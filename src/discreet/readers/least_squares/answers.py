@@ -45,7 +45,7 @@ def describe(released: Released[Moments]) -> Card:
         noise += (
             f", {moments_sigma:.6g} on second moments ({layout.share:.0%} of the squared budget)"
         )
-    bounds = f"‖key‖ ≤ {features.key_norm:g}, ‖value‖ ≤ {layout.value_norm:g}, enforced by clipping"
+    bounds = f"{features.bounds_text}, ‖value‖ ≤ {layout.value_norm:g}, enforced by clipping"
     lines = [
         ("noise", noise),
         ("bounds", bounds),
@@ -117,7 +117,7 @@ class LeastSquares(Release[Moments]):
         Returns:
             Shape (..., d_v). With `stderr`, a pair of arrays of that shape.
         """
-        norm = self.features.key_norm
+        norm = self.features.query_bound
         layout = self._released.layout
         if stderr:
             return ask(self._predicted_with_stderr, queries, layout, self._all_placed, norm=norm)
@@ -132,7 +132,7 @@ class LeastSquares(Release[Moments]):
             queries: shape (..., d), or (..., *heads, m, d).
         """
         placed = Placed({**self.features.query_arrays(), "sums": self._real_sums})
-        norm = self.features.key_norm
+        norm = self.features.query_bound
         [both] = ask(self._summed, queries, self._released.layout, placed, norm=norm)
         return both[..., :-1], both[..., -1]
 

@@ -12,6 +12,7 @@ from discreet._typing import Floats
 from discreet.errors import InvalidInput
 from discreet.features import registry
 from discreet.features.base import SymmetricMap
+from discreet.features.columns import TableColumns
 from discreet.features.concatenation import LinearAndFourier
 from discreet.features.fourier import UnitFourier
 from discreet.features.landmarks import UnitLandmarks
@@ -117,6 +118,9 @@ def choose_features(request: Request) -> SymmetricMap:
 def _made(name: str, request: Request) -> SymmetricMap:
     """Return the map of that name."""
     kind = registry.FEATURES.kind_named(_kind(request) if name == registry.AUTO else name)
+    if kind is TableColumns:
+        wanted = "a TableColumns: it has to know what the columns are"
+        _validate.reject_argument("features", name, wanted)
     dim, norm = request.dim, request.key_norm
     if kind is Linear:
         return Linear(dim, key_norm=norm)

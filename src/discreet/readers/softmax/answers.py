@@ -7,12 +7,22 @@ import numpy as np
 
 from discreet._arrays import namespace
 from discreet._typing import Array, Floats
+from discreet.errors import InvalidInput
 from discreet.features.base import SymmetricMap
 from discreet.privacy import Card
-from discreet.readers.softmax.layout import STATE_BITS, Rounds, totals_stderr
+from discreet.readers.rounds.descent import Pace
+from discreet.readers.rounds.errors import Spread
+from discreet.readers.rounds.layout import STATE_BITS
+from discreet.readers.softmax.layout import Rounds, totals_stderr
 from discreet.sums.asking import Placed, ask
 from discreet.sums.forecast import card_of, size_of
 from discreet.sums.release import Release, Released
+
+# κ: half as much, or twice, costs little.
+PACE = Pace(noise=1.3, longest=32.0, few=256)
+
+# Columns of a table leave less to be found than waves do.
+TABLE_PACE = Pace(noise=1.0, longest=32.0, few=256)
 
 
 def describe(released: Released[Rounds]) -> Card:
@@ -36,14 +46,16 @@ def describe(released: Released[Rounds]) -> Card:
         "features": features.describe(),
         "key_dim": features.dim,
     }
+    found = f"{layout.finding:.0%} is for ranges and categories, before the first, "
+    found *= bool(layout.finding)
     noise = (
         f"rounded Gaussian, σ = {sigma:.6g} at most on each of the sums of each of "
         f"{layout.rounds} rounds, all of them under this one guarantee; of the squared budget "
-        f"{layout.moments:.0%} is for second moments, in the first round, and {layout.judging:.0%} "
-        "for how sure to be, after the last"
+        f"{found}{layout.moments:.0%} is for second moments, in the first round, and "
+        f"{layout.judging:.0%} for how sure to be, after the last"
     )
     bounds = (
-        f"‖key‖ ≤ {features.key_norm:g}; what a row says against a round's coefficients, at most "
+        f"{features.bounds_text}; what a row says against a round's coefficients, at most "
         f"{layout.clip:g} long; enforced by clipping"
     )
     lines = [
@@ -95,8 +107,44 @@ class SoftmaxRegression(Release[Rounds]):
 
         Records that were scaled down count for less.
         """
-        [totals] = self._released.others[0]
+        totals = self._released.others[0][0]
         return totals.astype(np.float64), totals_stderr(self._released)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """How far noise has moved the coefficients of a class.
+
+        Raises:
+            InvalidInput: the release has no second moments: only those of tables keep them.
+        """
+        return self._spread(of_rows=False)
+
+    def _spread(self, *, of_rows: bool) -> Spread:
+        if not self._released.layout.keeps_more:
+            raise InvalidInput("Expected a release that keeps second moments: one of a table.")
+        _, kept, figures = self._released.others
+        scale, noise, curvature = (float(each) * 2.0**-STATE_BITS for each in figures[0])
+        return Spread.of(
+            self._released,
+            kept=kept,
+            moment_noise=noise,
+            pace=TABLE_PACE,
+            curvature=curvature,
+            scale=scale,
+            of_rows=of_rows,
+        )
+
+    def stderr(self, queries: Array) -> Array:
+        """Return how far noise has moved the logit of each class: shape (..., d) to (..., 1).
+
+        One standard error, the same for all classes, before their mean is taken off. What rounds,
+        clipping and features leave out is not in it.
+
+        Args:
+            queries: shape (..., d).
+        """
+        norm = self.features.query_bound
+        return ask(self._errors, queries, self._released.layout, self._placed_errors, norm=norm)[0]
 
     def logits(self, queries: Array) -> Array:
         """Return how much speaks for each class, around zero: shape (..., d) to (..., C).
@@ -104,7 +152,7 @@ class SoftmaxRegression(Release[Rounds]):
         Args:
             queries: shape (..., d).
         """
-        norm = self.features.key_norm
+        norm = self.features.query_bound
         return ask(self._logits, queries, self._released.layout, self._placed, norm=norm)[0]
 
     def probabilities(self, queries: Array) -> Array:
@@ -131,12 +179,12 @@ class SoftmaxRegression(Release[Rounds]):
         logits = self.logits(queries)
         xp = namespace(logits)
         if balanced:
-            logits = logits - xp.asarray(self._log_totals, dtype=logits.dtype, device=logits.device)
+            logits = logits - xp.asarray(self.log_totals, dtype=logits.dtype, device=logits.device)
         best = xp.argmax(logits, axis=-1)
         return self.classes[np.asarray(best.cpu() if hasattr(best, "cpu") else best)]
 
     @property
-    def _log_totals(self) -> Floats:
+    def log_totals(self) -> Floats:
         """Logarithms of the totals, none of them below its own standard error."""
         totals, error = self.totals
         return np.log(np.maximum(totals, max(error, 1.0)))
@@ -144,6 +192,18 @@ class SoftmaxRegression(Release[Rounds]):
     @cached_property
     def _placed(self) -> Placed:
         return Placed({**self.features.query_arrays(), "weights": self.coefficients[None]})
+
+    @cached_property
+    def _placed_errors(self) -> Placed:
+        return Placed(
+            {**self.features.query_arrays(), "roots": self._spread(of_rows=True).roots[None]}
+        )
+
+    def _errors(self, queries: Array, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
+        features = self.features.query_features(self.features.within(queries), arrays)
+        along = features @ arrays["roots"]
+        xp = namespace(along)
+        return (xp.sqrt(xp.sum(along * along, axis=-1, keepdims=True)),)
 
     def _logits(self, queries: Array, arrays: Mapping[str, Array]) -> tuple[Array, ...]:
         features = self.features.query_features(self.features.within(queries), arrays)

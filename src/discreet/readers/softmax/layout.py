@@ -1,9 +1,7 @@
 """What a row contributes to one round of softmax regression: its gradient q ⊗ a, in integers.
 
-a are the integer features of the row's key. With W the coefficients so far, p = softmax(a·W) and
-q = p - e_y is the gradient of the row's loss with respect to its logits, cut to a public length,
-exactly. W is public: it was made of what earlier rounds released. So q depends on nothing private
-but that row.
+With W the coefficients so far, p = softmax(a·W) and q = p - e_y is the gradient of the row's loss
+with respect to its logits, cut to a public length, exactly (`readers/rounds/layout.py`).
 
 A row has the same q to the bit, wherever it stands. Exponentials come from a table, sums are of
 integers, and the rest are single operations that IEEE 754 rounds in one way only: np.exp of a whole
@@ -12,7 +10,7 @@ the bound on q is exact whatever p is.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, ClassVar
@@ -23,13 +21,12 @@ from numpy.typing import NDArray
 from discreet import _validate
 from discreet._typing import Array, Floats, Integers
 from discreet.features import registry
-from discreet.features.base import FEATURE_RADIUS, SymmetricMap
 from discreet.features.linear import UnitLinear
-from discreet.noise import Lattice, RoundedGaussian
+from discreet.noise import RoundedGaussian
 from discreet.noise.lattice import clip_integer_rows
+from discreet.readers.rounds.layout import MOST_COLUMNS, RoundLayout, RoundsLayout
 from discreet.readers.softmax.rows import check_classes
 from discreet.sums.layout import ValueLayout
-from discreet.sums.moments import SecondMoments
 from discreet.sums.release import Released
 from discreet.sums.settings import Shape, Unit, unit_sensitivity
 from discreet.sums.source import Index, Table
@@ -73,56 +70,16 @@ def _table() -> Floats:
     return table
 
 
-# ‖a‖ ≤ 2^16, so with ‖W_c‖ ≤ 2^36 every sum of products of a·W_c is below 2^52: exact in any order.
-_LONGEST = 2**36
-_FINEST = 40
-
-# With so many, squares of q before it is cut still add up to less than 2^62.
-MOST_CLASSES = 2**14
-
-# Released coefficients are multiples of 2^-this.
-STATE_BITS = 30
+MOST_CLASSES = MOST_COLUMNS
 
 _NAMES = ("clip", "resolution", "rounds", "moments", "judging")
 
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """W of one round, in integers: logits are a·W/(unit·2^bits). Public.
-
-    Attributes:
-        integers: stored as float64, shape (r, C), no column longer than 2^36.
-        bits: what they are multiples of, 2^-bits; negative if W is long.
-    """
-
-    integers: Floats
-    bits: int
-
-    def __post_init__(self) -> None:
-        own = np.array(self.integers, dtype=np.float64, order="C")
-        longest = math.sqrt(float(np.max(np.sum(own * own, axis=0))))
-        if not longest <= _LONGEST or not np.array_equal(own, np.rint(own)):
-            _validate.reject("integers", "...", "whole numbers, no column longer than 2^36")
-        own.flags.writeable = False
-        object.__setattr__(self, "integers", own)
-
-    @classmethod
-    def of(cls, weights: Floats) -> "Weights":
-        """Return W (r, C) rounded, as finely as exact logits allow."""
-        lengths = np.sqrt(np.sum(weights * weights, axis=0))
-        # Rounding may lengthen a column by √r/2 units: half of the room is left for that.
-        exponent = math.frexp(float(np.max(lengths)))[1]
-        bits = min(math.frexp(_LONGEST)[1] - 2 - exponent, _FINEST)
-        return cls(np.rint(np.ldexp(weights, bits)), bits)
-
-    @property
-    def real(self) -> Floats:
-        """W as it is used, shape (r, C)."""
-        return np.ldexp(self.integers, -self.bits)
+# Of the share of the calibration, what is for how sure to be; the rest is for how often.
+_OF_CONFIDENCE = 2 / 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round(SecondMoments):
+class Round(RoundLayout):
     """Map, bounds and lattice of one round, with W.
 
     Attributes:
@@ -131,37 +88,17 @@ class Round(SecondMoments):
         class_count: C.
         clip: the bound on ‖q‖; public, enforced by cutting.
         resolution: `clip` is at most 2^resolution lattice units.
-        share: of the round's own squared budget that second moments have: the first round releases
-            them, too.
+        share: of the round's own squared budget that second moments have.
         coarseness: how many bits features lose before they are squared.
         weights: W; None where all of it is zero.
     """
 
-    kernel: SymmetricMap
-    heads: tuple[int, ...] = ()
     class_count: int
-    clip: float
-    resolution: int
-    share: float = 0.0
-    weights: Weights | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        registry.FEATURES.check_registered(self.kernel)
+        count = _validate.whole("class_count", self.class_count, at_least=2, at_most=MOST_CLASSES)
+        object.__setattr__(self, "class_count", count)
         super().__post_init__()
-        checked: dict[str, Any] = {
-            "class_count": _validate.whole(
-                "class_count", self.class_count, at_least=2, at_most=MOST_CLASSES
-            ),
-            "clip": _validate.real("clip", self.clip, at_least=1e-3, at_most=2.0),
-            "resolution": _validate.whole("resolution", self.resolution, at_least=8, at_most=22),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-        if self.heads:
-            _validate.reject("heads", self.heads, "()")
-        shape = (self.kernel.features, self.columns)
-        if self.weights is not None and self.weights.integers.shape != shape:
-            _validate.reject("weights", self.weights.integers.shape, f"of shape {shape}")
 
     @property
     def value_width(self) -> int:
@@ -173,65 +110,20 @@ class Round(SecondMoments):
         """C, the number of classes."""
         return self.class_count
 
-    @cached_property
-    def lattice(self) -> Lattice:
-        """The grid that q is rounded to."""
-        return Lattice.for_norm(self.clip, resolution=self.resolution)
-
-    @cached_property
-    def radius(self) -> int:
-        """The norm bound of a rounded q, in lattice units."""
-        return self.lattice.units(self.clip)
-
-    @property
-    def real_unit(self) -> float:
-        """What one lattice unit of a round's sums stands for."""
-        return self.lattice.step / self.kernel.unit
-
-    @property
-    def outer_bound(self) -> float:
-        """The largest norm of q ⊗ a: exact, a product of two whole numbers below 2^53."""
-        return float(FEATURE_RADIUS * self.radius)
-
-    @property
-    def inner_range(self) -> tuple[int, int]:
-        """Any: q may point anywhere.
-
-        Two rows that differ in their label only, halfway between both, have opposite ones.
-        """
-        return -(self.radius**2), self.radius**2
-
-    @property
-    def _largest_product(self) -> int:
-        """Of a feature and an entry of q."""
-        return self.kernel.entry_bound * self.radius
-
-    def weighed(self, features: Floats, values: Floats, weights: Floats | None) -> Floats:  # noqa: ARG002
-        """Return q of some rows, shape (1, m, C).
+    def residuals(self, scores: Floats, unit: float, values: Floats) -> Integers:
+        """Return q of some rows, shape (m, C).
 
         Args:
-            features: integers, shape (1, m, r).
+            scores: logits, shape (m, C).
+            unit: so many of their units are one.
             values: the place of each label among the classes, shape (m, 1).
-            weights: not used: these maps have none.
         """
-        logits, unit = self.logits(features[0])
         places = values[:, 0].astype(np.int64)
-        q = residuals(logits, places, unit=unit, bits=self.lattice.bits, radius=self.radius)
-        return q[None].astype(np.float64)
-
-    def logits(self, features: Floats) -> tuple[Floats, float]:
-        """Return a·W of some rows, shape (m, C), exactly, and how many of its units are one.
-
-        Args:
-            features: integers stored as float64, shape (m, r).
-        """
-        if self.weights is None:
-            return np.zeros((len(features), self.columns)), 1.0
-        return features @ self.weights.integers, math.ldexp(self.kernel.unit, self.weights.bits)
+        return residuals(scores, places, unit=unit, bits=self.lattice.bits, radius=self.radius)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rounds(Round):
+class Rounds(RoundsLayout, Round):
     """What all rounds of one classifier share: all that is fixed before a row is read.
 
     Attributes:
@@ -246,77 +138,65 @@ class Rounds(Round):
         rounds: T, how many there are.
         moments: of the whole squared budget, what second moments have.
         judging: of the whole squared budget, what the calibration has (files call it so).
+        finding: of the whole squared budget, what finding edges and categories has.
     """
 
     noun: ClassVar[tuple[str, str]] = ("classifier", "classifiers")
+    round_type: ClassVar[type[RoundLayout]] = Round
+    of_any_round: ClassVar[tuple[str, ...]] = (*RoundsLayout.of_any_round, "class_count")
 
     class_count: int = field(init=False)
     classes: tuple[Any, ...]
-    rounds: int
-    moments: float
     judging: float
 
     def __post_init__(self) -> None:
         check_classes(self.classes)
-        set_ = object.__setattr__
-        set_(self, "class_count", len(self.classes))
-        set_(self, "rounds", _validate.whole("rounds", self.rounds, at_least=1, at_most=2**12))
-        for name in ("moments", "judging"):
-            share = _validate.real(name, getattr(self, name), at_least=1e-3, at_most=0.25)
-            set_(self, name, share)
+        object.__setattr__(self, "class_count", len(self.classes))
+        self._check_share("judging")
         super().__post_init__()
 
     @property
+    def keeps_more(self) -> bool:
+        """Whether errors can be told, and classes counted twice: of maps that have a constant."""
+        return self.kernel.constant is not None
+
+    @property
     def part_names(self) -> tuple[str, ...]:
-        """Coefficients, and about how many rows each class has."""
-        return ("state", "totals")
+        """Coefficients, and about how many rows each class has; and what errors are told by."""
+        more = ("moments", "figures") if self.keeps_more else ()
+        return ("state", "totals", *more)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """(1, C, r) and (1, C)."""
-        return (self.shape, (1, self.columns))
+        """(1, C, r) and (1, C); then (1, r·(r + 1)/2) and (1, 3)."""
+        more = (self.kept_moments, (1, 3)) if self.keeps_more else ()
+        return (self.shape, (1, self.columns), *more)
 
     @property
     def part_weights(self) -> tuple[float, ...]:
-        """One each: both are computed from noisy sums, and need no noise of their own."""
-        return (1.0, 1.0)
+        """One each: all are computed from noisy sums, and need no noise of their own."""
+        return (1.0,) * len(self.part_names)
 
     @property
-    def of_round(self) -> float:
-        """The share of the squared budget that q ⊗ a of each round has: all have the same."""
-        return (1 - self.moments - self.judging) / self.rounds
+    def besides(self) -> float:
+        """The share of the squared budget that is not for q ⊗ a."""
+        return super().besides + self.judging
 
     @property
-    def of_first(self) -> float:
-        """The share of the first round, second moments included."""
-        return self.of_round + self.moments
-
-    def first(self, coarseness: int = 0) -> Round:
-        """Return the layout of the first round: W is zero, and second moments come with it.
-
-        Args:
-            coarseness: how many bits features lose before they are squared.
-        """
-        share = self.moments / self.of_first
-        return Round(share=share, coarseness=coarseness, **self._of_any_round)
-
-    def at(self, weights: Weights) -> Round:
-        """Return the layout of a later round.
-
-        Args:
-            weights: W of that round.
-        """
-        return Round(weights=weights, **self._of_any_round)
+    def of_confidence(self) -> float:
+        """The share of the first part of the calibration: all of it, where there is one part."""
+        return self.judging * (_OF_CONFIDENCE if self.keeps_more else 1.0)
 
     @property
-    def _of_any_round(self) -> dict[str, Any]:
-        names = ("kernel", "class_count", "clip", "resolution")
-        return {name: getattr(self, name) for name in names}
+    def of_frequency(self) -> float:
+        """The share of the second part."""
+        return self.judging - self.of_confidence
 
     def parameters(self) -> dict[str, object]:
         """Return the numbers that, with the `arrays`, make the same layout again."""
         own = {name: getattr(self, name) for name in _NAMES}
-        return {**super().parameters(), "classes": list(self.classes), **own}
+        finding = {"finding": self.finding} if self.finding else {}
+        return {**super().parameters(), "classes": list(self.classes), **own, **finding}
 
     @classmethod
     def restore(cls, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Rounds":
@@ -331,6 +211,7 @@ class Rounds(Round):
             kernel=registry.FEATURES.restore(parameters["kernel"], arrays),
             heads=tuple(parameters["heads"]),
             classes=tuple(parameters["classes"]),
+            finding=parameters.get("finding", 0.0),
             **{name: parameters[name] for name in _NAMES},
         )
 
@@ -347,15 +228,16 @@ _PULL = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(ValueLayout):
-    """The layout of the calibration: values of norm 3, and the same key for all rows.
+    """The layout of the calibration: short values, and the same key for all rows.
 
     After the last round: how sure the classifier is, and how often it is right. Noisy steps leave
     logits that are too large or too small as a whole. So there is one more small release: for each
     of a few factors a, the sum over rows of [the class is right] - max softmax(a·logits). Where it
     is zero, the classifier is right as often as it says. The number of rows of each class is
-    released with it.
+    released with it; or, where features have a constant, in a pass after it, together with the
+    sum of the probabilities that each class is given (`frequency`).
 
-    Both are added up as if they were the values of a memory whose keys are all the same: so the
+    All are added up as if they were the values of a memory whose keys are all the same: so the
     bounds, the treatment of records and the proof are the memory's.
     """
 
@@ -364,20 +246,35 @@ class Calibration(ValueLayout):
     @classmethod
     def of(cls, rounds: Rounds) -> "Calibration":
         """Return the layout for as many classes, on as fine a lattice."""
-        # Each of the differences is within ±1, and a row has one label.
-        norm = math.sqrt(len(_FACTORS) + 1)
+        # Each of the differences is within ±1, and a row has one label; or one curvature.
+        beside = 1 if rounds.keeps_more else rounds.columns
+        return cls._of(rounds, len(_FACTORS) + beside, len(_FACTORS) + 1)
+
+    @classmethod
+    def frequency(cls, rounds: Rounds) -> "Calibration":
+        """Return the layout of labels and probabilities of as many classes."""
+        # A label is as long as one, and probabilities add up to one.
+        return cls._of(rounds, 2 * rounds.columns, 2)
+
+    @classmethod
+    def _of(cls, rounds: Rounds, width: int, squared: int) -> "Calibration":
+        norm = math.sqrt(squared)
         return cls(
             kernel=UnitLinear(1),
             heads=(),
-            value_dim=len(_FACTORS) + rounds.columns,
+            value_dim=width,
             value_norm=norm,
             tau=norm / 1000,
             resolution=rounds.resolution,
         )
 
 
+# What is added up of some rows: of a round with W, features (m, r) and places of labels (m,).
+Seen = Callable[[Round, Floats, Integers], Floats]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Confidence(Table):
+class Judged(Table):
     """A table of rows with what the classifier makes of each, in place of its label. PRIVATE.
 
     Attributes:
@@ -385,45 +282,84 @@ class Confidence(Table):
         values: the place of each label, shape (n, 1).
         table: the same, with its features if they were kept.
         layout: with W.
+        seen: what is made of each row.
+        width: how many numbers that is.
     """
 
     table: Table
     layout: Round
+    seen: Seen
+    width: int
 
     @classmethod
-    def of(cls, table: Table, layout: Round) -> "Confidence":
+    def of(cls, table: Table, layout: Round, seen: Seen, width: int) -> "Judged":
         """Return what the classifier with this W makes of a table."""
-        return cls(table.keys, table.values, table, layout)
+        return cls(table.keys, table.values, table, layout, seen, width)
 
     @cached_property
     def shape(self) -> Shape:
-        """Keys are one zero; values are the differences, and the classes."""
-        return Shape(heads=(), key_dim=1, value_dim=len(_FACTORS) + self.layout.columns)
+        """Keys are one zero; values are what is made of a row."""
+        return Shape(heads=(), key_dim=1, value_dim=self.width)
 
     def read(self, index: Index) -> tuple[Array, Floats]:
-        """Return zeros, shape (m, 1), and what is added up for each row, shape (m, 8 + C)."""
+        """Return zeros, shape (m, 1), and what is added up for each row, shape (m, width)."""
         rows = np.arange(self.rows)[index]
-        values = np.empty((len(rows), self.shape.value_dim))
+        values = np.empty((len(rows), self.width))
         # The one who asks knows nothing of features, and asks for many rows at a time.
         some = max(_FEATURES_AT_ONCE // self.layout.kernel.features, 1)
         memory = np.empty(min(some, len(rows)) * self.layout.kernel.features)
         for start in range(0, len(rows), some):
             keys, places = self.table.read(rows[start : start + some])
             features, _ = self.table.features(self.layout, keys, memory)
-            values[start : start + some] = _confidence(self.layout, features[0], places[:, 0])
+            labels = places[:, 0].astype(np.int64)
+            values[start : start + some] = self.seen(self.layout, features[0], labels)
         return np.zeros((len(rows), 1)), values
 
 
-def _confidence(layout: Round, features: Floats, places: Floats) -> Floats:
-    """Return [right] - max p for each factor, and the label as one of C: row by row, to the bit."""
-    logits, unit = layout.logits(features)
-    labels = places.astype(np.int64)
+def confidence(layout: Round, features: Floats, labels: Integers) -> Floats:
+    """Return [right] - max p for each factor, shape (m, 8): row by row, to the bit."""
+    logits, unit = layout.scores(features)
     right = np.argmax(logits, axis=1) == labels
-    values = np.zeros((len(labels), len(_FACTORS) + layout.columns))
+    values = np.empty((len(labels), len(_FACTORS)))
     for column, exponent in enumerate(_FACTORS):
         sure = np.max(probabilities(logits, unit=unit / 2.0**exponent), axis=1)
         values[:, column] = right - sure
-    values[np.arange(len(labels)), len(_FACTORS) + labels] = 1.0
+    return values
+
+
+def confidence_and_curvature(layout: Round, features: Floats, labels: Integers) -> Floats:
+    """Return `confidence`, and how much the row's loss is curved, shape (m, 9).
+
+    The mean of p·(1 - p) over the C - 1 directions that there are; none where q is cut: at most ½.
+    """
+    logits, unit = layout.scores(features)
+    shares = probabilities(logits, unit=unit)
+    curved = np.zeros(len(labels))
+    off = np.zeros(len(labels))
+    for column, share in enumerate(shares.T):  # one class after the other: sums in one order
+        curved += share * (1 - share)
+        off += np.square(share - (labels == column))
+    curved *= (off < layout.clip**2) / (layout.columns - 1)
+    return np.concatenate([confidence(layout, features, labels), curved[:, None]], axis=1)
+
+
+def confidence_and_label(layout: Round, features: Floats, labels: Integers) -> Floats:
+    """Return `confidence`, and the label as one of C, shape (m, 8 + C)."""
+    sure = confidence(layout, features, labels)
+    return np.concatenate([sure, _one_of(labels, layout.columns)], axis=1)
+
+
+def label_and_probabilities(layout: Round, features: Floats, labels: Integers) -> Floats:
+    """Return the label as one of C, and p, shape (m, 2·C): row by row, to the bit."""
+    logits, unit = layout.scores(features)
+    shares = probabilities(logits, unit=unit)
+    return np.concatenate([_one_of(labels, layout.columns), shares], axis=1)
+
+
+def _one_of(labels: Integers, count: int) -> Floats:
+    """Return labels as one of so many, shape (m, C)."""
+    values = np.zeros((len(labels), count))
+    values[np.arange(len(labels)), labels] = 1.0
     return values
 
 
@@ -452,15 +388,54 @@ def factor(differences: Floats, noise: float) -> float:
 
 def totals_stderr(released: Released[Rounds]) -> float:
     """Return the standard error of the released totals of classes."""
-    layout = Calibration.of(released.layout)
+    rounds = released.layout
+    layout, share = Calibration.of(rounds), rounds.judging
+    if rounds.keeps_more:
+        layout, share = Calibration.frequency(rounds), rounds.of_frequency
     guarantee = released.guarantee
     sensitivity = unit_sensitivity(
         layout, guarantee.neighbours, Unit(guarantee.unit), released.group_rows
     )
-    sigma = released.mechanism.sigma * sensitivity / math.sqrt(released.layout.judging)
+    sigma = released.mechanism.sigma * sensitivity / math.sqrt(share)
     return math.sqrt(RoundedGaussian(sigma=sigma).variance) * layout.real_unit
 
 
 def split(sums: Floats) -> tuple[Floats, Floats]:
     """Return the differences and the totals of classes in the sums of such values."""
     return sums[: len(_FACTORS)], sums[len(_FACTORS) :]
+
+
+def shifts(totals: Floats, expected: Floats, noise: float) -> Floats:
+    """Return by how much the logit of each class is to rise, such that it is named often enough.
+
+    Post-processing. Both are known but for their noise, which is why so much is added to either: a
+    class whose rows noise can hide is left as it is.
+
+    Args:
+        totals: noisy numbers of rows of each class, shape (C,).
+        expected: noisy sums of its probability over all rows, shape (C,).
+        noise: their standard deviation.
+    """
+    held = 2 * noise
+    ratio = np.log((np.maximum(totals, 0) + held) / (np.maximum(expected, 0) + held))
+    return np.asarray(ratio - ratio.mean())
+
+
+def log_odds(sums: Floats, layout: Rounds, *, rows: float, noise: float) -> Floats:
+    """Return the logarithm of each class' share of all rows, less their mean, shape (C,).
+
+    From the first round, in which all q of a class are the same: Σ q tells how many rows each class
+    has more than others. As far as the noise lets one see it. Post-processing.
+
+    Args:
+        sums: noisy Σ q over all rows, at W = 0, shape (C,).
+        layout: of the rounds.
+        rows: about how many there are.
+        noise: standard deviation of the sums.
+    """
+    count = layout.columns
+    cut = min(layout.clip / math.sqrt(1 - 1 / count), 1.0)
+    totals = rows / count - (sums - sums.mean()) / cut
+    held = noise / cut
+    logs = np.log(np.maximum(totals, 0.0) + held)
+    return np.asarray(logs - logs.mean())

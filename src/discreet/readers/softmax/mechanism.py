@@ -18,7 +18,6 @@ from discreet.features.base import SymmetricMap
 from discreet.features.fourier import UnitFourier
 from discreet.features.landmarks import UnitLandmarks
 from discreet.features.linear import UnitLinear
-from discreet.noise import RoundedGaussian
 from discreet.readers.least_squares.layout import (
     WIDE,
     Request,
@@ -26,29 +25,46 @@ from discreet.readers.least_squares.layout import (
     choose_features,
     waves_for,
 )
-from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.readers.rounds.cached import MEMORY_LIMIT, with_cached_features
+from discreet.readers.rounds.descent import (
+    MOMENTS,
+    MOST_FEATURES,
+    ROUNDS,
+    Descended,
+    Start,
+    check_rounds,
+    descend,
+    deviation,
+    from_zero,
+    noise_of_round,
+    rows_counted,
+    whole,
+)
+from discreet.readers.rounds.finding import check_finding, share_to_find, with_found
+from discreet.readers.rounds.layout import STATE_BITS, Weights
+from discreet.readers.softmax.answers import PACE, TABLE_PACE, SoftmaxRegression
 from discreet.readers.softmax.layout import (
     MOST_CLASSES,
-    STATE_BITS,
     Calibration,
-    Confidence,
+    Judged,
     Round,
     Rounds,
-    Weights,
+    Seen,
+    confidence_and_curvature,
+    confidence_and_label,
     factor,
+    label_and_probabilities,
+    log_odds,
+    shifts,
     split,
 )
-from discreet.readers.softmax.rows import Labels, check_classes, labelled, with_cached_features
+from discreet.readers.softmax.rows import Labels, check_classes, labelled
 from discreet.sums.door import Door
 from discreet.sums.forecast import Forecast
 from discreet.sums.mechanism import KeyOptions, Mechanism
-from discreet.sums.moments import drawable
 from discreet.sums.release import Released
 from discreet.sums.settings import Settings, Shape, Unit, crude_multiplier, value_resolution
 from discreet.sums.source import RowSource
-
-# Bytes of features that are kept between rounds.
-MEMORY_LIMIT = 2e9
 
 
 class PlanOptions(TypedDict, total=False):
@@ -108,30 +124,14 @@ class SoftmaxOptions(KeyOptions):
         self._keep({"memory_limit": limit, "classes": classes})
 
 
-# κ: half as much, or twice, costs little. More of it where features are few, below 256: with fewer
-# directions to be lost in, a longer way is worth its noise.
-_NOISE_OF_LOGITS, _MANY_FEATURES = 1.3, 256
-
-# How much of the last direction is kept.
-_MOMENTUM = 0.5
-
-# λ, in units of one over the step: beyond it a step would overshoot.
-_LONGEST = 32.0
-
-# T: from 10 to 48 it hardly matters, and each is a pass over all rows.
-_ROUNDS = 16
-
-# Of the squared budget, for second moments: they only have to tell which directions are long.
-_MOMENTS = 0.03
-
-# Second moments are a square of these, and their eigenvectors take the cube in time.
-_MOST_FEATURES = 8192
-
 # Of the squared budget, for the calibration.
 _CALIBRATION = 0.03
 
 # C: a smaller one favours the more frequent of two classes, a larger one lets noise in.
 _CLIP_OF_TWO, _CLIP = 0.4, 0.2
+
+# How much second moments curve the loss, on the mean over rows of most tables.
+_CURVATURE = 0.06
 
 # So many random Fourier features, where nobody says how many rows there are.
 WAVES = 512
@@ -188,25 +188,27 @@ class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
         if len(classes) > MOST_CLASSES:
             _validate.reject("classes", f"{len(classes):,}", f"at most {MOST_CLASSES:,}")
         kernel = choose(request)
-        if kernel.features > _MOST_FEATURES:
-            wanted = f"at most {_MOST_FEATURES:,} of them"
+        if kernel.features > MOST_FEATURES:
+            wanted = f"at most {MOST_FEATURES:,} of them"
             _validate.reject("features", f"{kernel.features:,}", wanted)
-        resolution = value_resolution(multiplier * math.sqrt(_ROUNDS), rows_hint=options.rows_hint)
+        resolution = value_resolution(multiplier * math.sqrt(ROUNDS), rows_hint=options.rows_hint)
         layout = Rounds(
             kernel=kernel,
             classes=classes,
             clip=_CLIP_OF_TWO if len(classes) == 2 else _CLIP,
             resolution=resolution,
-            rounds=_ROUNDS,
-            moments=_MOMENTS,
+            rounds=ROUNDS,
+            moments=MOMENTS,
             judging=_CALIBRATION,
+            finding=share_to_find(kernel, rows=options.rows_hint, multiplier=multiplier),
         )
         settings = options.settings(layout, unit)
         # What cannot be drawn is refused here, before a row is read.
-        settings.part(first_round(settings), layout.of_first)
-        zero = Weights.of(np.zeros((kernel.features, layout.columns)))
-        settings.part(layout.at(zero), layout.of_round)
-        settings.part(Calibration.of(layout), layout.judging)
+        check_rounds(settings, layout)
+        check_finding(settings, layout)
+        settings.part(Calibration.of(layout), layout.of_confidence)
+        if layout.keeps_more:
+            settings.part(Calibration.frequency(layout), layout.of_frequency)
         return settings
 
     def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)
@@ -220,13 +222,13 @@ class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
         return plan(**given)
 
     def passes_of(self, settings: Settings[Rounds]) -> int:
-        """All rounds, and the calibration.
+        """All rounds, and the calibration; and what has to be found before.
 
         Args:
             settings: the public settings.
         """
         [layout] = settings.layouts
-        return layout.rounds + 1
+        return layout.rounds + (2 if layout.keeps_more else 1) + bool(layout.finding)
 
     def run(
         self, rows: RowSource, door: Door[Rounds], options: SoftmaxOptions
@@ -239,11 +241,12 @@ class SoftmaxMechanism(Mechanism[SoftmaxOptions, Rounds, SoftmaxRegression]):
             options: public.
         """
         [layout] = door.settings.layouts
+        layout = with_found(rows, door, layout)
         rows = with_cached_features(rows, layout.kernel, options.memory_limit)
-        descent = _descend(rows, door)
-        scale, totals = _calibrate(rows, door, Weights.of(descent.weights))
-        state = _whole(np.ldexp(scale * descent.weights.T[None], STATE_BITS))
-        return [door.released(layout, [state, _whole(totals[None])])]
+        start = _start(door.settings, layout) if layout.keeps_more else from_zero
+        pace = TABLE_PACE if layout.keeps_more else PACE
+        descended = descend(rows, door, layout, pace=pace, start=start)
+        return [door.released(layout, _calibrated(rows, door, layout, descended))]
 
 
 SOFTMAX = SoftmaxMechanism()
@@ -275,143 +278,105 @@ def waves_count(rows: int | None, multiplier: float) -> int:
     return WAVES if rows is None else waves_for(rows, multiplier)
 
 
-def noise_of_round(settings: Settings[Rounds]) -> float:
-    """Return the standard deviation of the noise of a round, before rounding, in lattice units.
+def _start(settings: Settings[Rounds], layout: Rounds) -> Start:
+    """Return where to begin: with the logarithms of how frequent classes are."""
+    constant = float(layout.kernel.constant or 1.0)
+    noise = noise_of_round(settings, layout) * layout.real_unit / constant
 
-    (The first may have less, where rows are replaced: at W = 0 their sums and second moments cannot
-    both move as far as they can.)
+    def begin(sums: Floats, moments: Floats, deviation: float) -> tuple[Floats, Floats]:
+        rows = rows_counted(float(moments[0, 0]), deviation, constant**2, settings.rows_hint)
+        odds = log_odds(sums[0] / constant, layout, rows=rows, noise=noise)
+        weights = np.zeros_like(sums)
+        weights[0] = odds / constant
+        return weights, sums * _evenness(odds)
+
+    return begin
+
+
+def _evenness(odds: Floats) -> float:
+    """Return how even classes are: 1 if all are as frequent, 0 if all rows are of one.
+
+    The first round's sums are those at W = 0. Where classes are uneven they mostly say so, which
+    the start has said already.
     """
-    [layout] = settings.layouts
-    return settings.sigma(layout) / math.sqrt(layout.of_round)
+    shares = np.exp(odds - odds.max())
+    shares /= shares.sum()
+    return float((1 - shares @ shares) / (1 - 1 / len(shares)))
 
 
-def first_round(settings: Settings[Rounds]) -> Round:
-    """Return the layout of the first round, in which W is zero."""
-    [layout] = settings.layouts
-    return drawable(
-        layout.first(), settings.privacy, settings.unit, settings.group_rows, layout.of_first
+def _calibrated(
+    rows: RowSource, door: Door[Rounds], layout: Rounds, descended: Descended
+) -> list[Integers]:
+    """Return the parts of the release: coefficients, as sure as they may be, and totals."""
+    weights = descended.weights
+    seen = confidence_and_curvature if layout.keeps_more else confidence_and_label
+    sums, noise = _judged(
+        rows,
+        door,
+        layout,
+        weights,
+        seen=seen,
+        this=Calibration.of(layout),
+        share=layout.of_confidence,
     )
+    differences, beside = split(sums)
+    scale = factor(differences, noise)
+    weights = scale * weights
+    if not layout.keeps_more:
+        return [_state(weights), whole(beside[None])]
+    constant = float(layout.kernel.constant or 1.0)
+    count = rows_counted(
+        float(descended.moments[0, 0]),
+        descended.moment_noise,
+        constant**2,
+        door.settings.rows_hint,
+    )
+    curved = _curvature(float(beside[0]), noise, count)
+    sums, noise = _judged(
+        rows,
+        door,
+        layout,
+        weights,
+        seen=label_and_probabilities,
+        this=Calibration.frequency(layout),
+        share=layout.of_frequency,
+    )
+    totals, expected = np.split(sums, 2)
+    weights[0] += shifts(totals, expected, noise) / constant
+    figures = np.ldexp([[scale, descended.moment_noise, curved]], STATE_BITS)
+    return [_state(weights), whole(totals[None]), descended.kept, whole(figures)]
 
 
-@dataclass(frozen=True, eq=False)
-class Preconditioner:
-    """Directions in which features vary much, and how much shorter a step is along each.
-
-    Attributes:
-        directions: orthonormal, shape (r, k).
-        missing: what is left out of a step along each, from 0 to 1, shape (k,).
-    """
-
-    directions: Floats
-    missing: Floats
-
-    @classmethod
-    def of(cls, moments: Floats, noise: float, most: float) -> "Preconditioner":
-        """Return the directions whose second moment is above the noise's edge, and above `most`.
-
-        Args:
-            moments: noisy Σ φ ⊗ φ, shape (r, r).
-            noise: standard deviation of a diagonal entry; what is above it has √½ of that.
-            most: the second moment at which steps begin to be shorter.
-        """
-        values, vectors = np.linalg.eigh(moments)
-        edge = noise * math.sqrt(2 * len(moments))
-        large = values > max(edge, most)
-        return cls(vectors[:, large], 1 - most / values[large])
-
-    def __call__(self, gradient: Floats) -> Floats:
-        """Return a gradient (r, C) that is shorter along these directions."""
-        along = self.directions.T @ gradient
-        return gradient - self.directions @ (self.missing[:, None] * along)
+def _curvature(curved: float, noise: float, rows: float) -> float:
+    """Return how much the loss is curved, on the mean over rows; where noise hides it, as usual."""
+    usual = _CURVATURE * rows
+    weight = usual**2 / (usual**2 + noise**2)
+    return max(weight * curved + (1 - weight) * usual, _CURVATURE / 50 * rows) / rows
 
 
-@dataclass(frozen=True, eq=False)
-class Descent:
-    """Where W is, and where it is heading: from what rounds release, so it costs nothing. Public.
-
-    The length of steps follows from the noise that may reach a logit, which is fixed in advance:
-    steps of κ/(s·√T), where s is the noise of one round, leave noise of κ after T rounds, whatever
-    the rows are. Where rows are many and alike, such steps would be too long: the preconditioner
-    shortens them along directions in which features have a second moment of more than λ. Second
-    moments that their own noise may have made are taken for small.
-
-    Attributes:
-        weights: W, shape (r, C).
-        momentum: a mean of the gradients so far, shape (r, C).
-        step: how long one step is, for a gradient of one.
-    """
-
-    weights: Floats
-    momentum: Floats
-    step: float
-
-    @classmethod
-    def start(cls, shape: tuple[int, int], *, rounds: int, noise: float) -> "Descent":
-        """Return W = 0, before the first of some rounds.
-
-        Args:
-            shape: (r, C).
-            rounds: T.
-            noise: s, the standard deviation of an entry of each round's sums.
-        """
-        zero = np.zeros(shape)
-        few = max(_MANY_FEATURES / shape[0], 1.0) ** 0.125
-        return cls(zero, zero, _NOISE_OF_LOGITS * few / (noise * math.sqrt(rounds)))
-
-    @property
-    def longest(self) -> float:
-        """λ: steps are shorter along directions with more than this second moment."""
-        return _LONGEST / self.step
-
-    def next(self, gradient: Floats) -> "Descent":
-        """Return where W goes, given a round's noisy sums, preconditioned: shape (r, C)."""
-        momentum = _MOMENTUM * self.momentum + (1 - _MOMENTUM) * gradient
-        return Descent(self.weights - self.step * momentum, momentum, self.step)
-
-
-def _descend(rows: RowSource, door: Door[Rounds]) -> Descent:
-    """Return where W is after all rounds. From what the door lets out, and public numbers."""
-    settings = door.settings
-    [layout] = settings.layouts
-    first = first_round(settings)
-    sums, *moments = door.sum(first, rows, share=layout.of_first)
-    shape = (layout.kernel.features, layout.columns)
-    noise = noise_of_round(settings) * layout.real_unit
-    descent = Descent.start(shape, rounds=layout.rounds, noise=noise)
-    unit = first.moment_unit**2
-    _, law, _ = settings.part(first, layout.of_first).laws(first)
-    [matrix] = first.matrices(*moments) / unit
-    precondition = Preconditioner.of(matrix, _deviation(law) / unit, descent.longest)
-    descent = descent.next(precondition(_gradient(layout, sums)))
-    for _ in range(1, layout.rounds):
-        this = layout.at(Weights.of(descent.weights))
-        [sums] = door.sum(this, rows, share=layout.of_round)
-        descent = descent.next(precondition(_gradient(layout, sums)))
-    return descent
-
-
-def _calibrate(rows: RowSource, door: Door[Rounds], weights: Weights) -> tuple[float, Floats]:
-    """Return what logits are to be multiplied by, and about how many rows each class has."""
-    settings = door.settings
-    [layout] = settings.layouts
-    last, share = layout.at(weights), layout.judging
-    this = Calibration.of(layout)
-    [sums] = door.sum(this, rows, share=share, view=lambda table: Confidence.of(table, last))
+def _judged(
+    rows: RowSource,
+    door: Door[Rounds],
+    layout: Rounds,
+    weights: Floats,
+    *,
+    seen: Seen,
+    this: Calibration,
+    share: float,
+) -> tuple[Floats, float]:
+    """Return noisy sums of what a classifier makes of rows, and their standard deviation."""
+    last = layout.at(Weights.of(weights))
+    assert isinstance(last, Round)  # noqa: S101 (for the type checker)
+    [sums] = door.sum(
+        this,
+        rows,
+        share=share,
+        view=lambda table: Judged.of(table, last, seen, this.value_dim),
+    )
     # The first feature is the constant; the last column counts rows.
-    differences, totals = split(np.asarray(sums[0, :-1, 0] * this.real_unit))
-    [law] = settings.part(this, share).laws(this)
-    return factor(differences, _deviation(law) * this.real_unit), totals
+    [law] = door.settings.part(this, share).laws(this)
+    return np.asarray(sums[0, :-1, 0] * this.real_unit), deviation(law) * this.real_unit
 
 
-def _gradient(layout: Rounds, noisy: Integers) -> Floats:
-    """Return Σ φ ⊗ q in real units, shape (r, C)."""
-    return np.asarray(noisy[0].T * layout.real_unit)
-
-
-def _deviation(law: RoundedGaussian) -> float:
-    return math.sqrt(law.variance)
-
-
-def _whole(numbers: Floats) -> Integers:
-    """Return whole numbers, as a file keeps them."""
-    return np.rint(numbers).astype(np.int64, order="C")
+def _state(weights: Floats) -> Integers:
+    return whole(np.ldexp(weights.T[None], STATE_BITS))

@@ -8,9 +8,10 @@ import numpy as np
 from discreet import _validate
 from discreet._typing import Array
 from discreet.features.base import SymmetricMap
+from discreet.features.columns import TableColumns
+from discreet.readers.rounds.cached import bytes_of
 from discreet.readers.softmax.layout import MOST_CLASSES, Rounds
 from discreet.readers.softmax.mechanism import SOFTMAX, PlanOptions, SoftmaxOptions
-from discreet.readers.softmax.rows import bytes_of
 from discreet.sums.forecast import Forecast, planned_shape, planned_unit
 from discreet.sums.mechanism import shows_options
 from discreet.sums.settings import Settings
@@ -73,8 +74,12 @@ class ClassifierPlan(Forecast):
 
     @property
     def passes(self) -> int:
-        """How often all rows are read: once for each round, and once for the calibration."""
-        return self.rounds + 1
+        """How often all rows are read: once for each round, and once for the calibration.
+
+        Of a table the calibration takes two, and columns that have to be found one more.
+        """
+        found = isinstance(self.features, TableColumns) and not self.features.known
+        return self.rounds + (1 if self.features.constant is None else 2) + found
 
     @property
     def seconds(self) -> float:

@@ -154,7 +154,10 @@ def test_a_plan_is_frozen_the_same_each_time_and_its_numbers_are_checked():
 def test_each_reader_has_a_plan():
     own = {"attention": {"value_dim": 2}, "least_squares": {}, "softmax": {"classes": 3}}
     own["distances"] = {"p": 1, "bounds": (0.0, 1.0)}
-    for each in registry.MECHANISMS:
+    # Regressions in rounds are made by estimators, from schemas: there is no plan of them yet.
+    with pytest.raises(InvalidInput, match="one that can be planned"):
+        discreet.plan(reader="glm", rows=500, key_dim=4, **SPEND)
+    for each in (each for each in registry.MECHANISMS if each.name != "glm"):
         made = discreet.plan(reader=each.name, rows=500, key_dim=4, **own[each.name], **SPEND)
         assert made.to_dict()["verdict"] == made.verdict
         assert made.verdict in str(made)

@@ -15,8 +15,8 @@ from rounds import confidence_table, rounds_of
 import discreet
 from discreet.features.fourier import UnitFourier
 from discreet.features.linear import UnitLinear
+from discreet.readers.rounds.cached import CachedFeatures
 from discreet.readers.softmax.layout import Calibration, factor, split
-from discreet.readers.softmax.rows import CachedFeatures
 from discreet.sums.source import Table
 from discreet.testing import Seeded, Silent
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.readers.softmax.mechanism import Descent, Preconditioner
+from discreet.readers.rounds.descent import Descent, Preconditioner
+from discreet.readers.softmax.mechanism import PACE
 
 
 @pytest.mark.parametrize("rounds", [1, 4, 16, 100])
@@ -17,7 +18,7 @@ from discreet.readers.softmax.mechanism import Descent, Preconditioner
 )
 def test_a_step_is_as_long_as_the_noise_allows(rounds, noise, features, reach):
     """Longer by the eighth root of what features are too few for 256."""
-    descent = Descent.start((features, 2), rounds=rounds, noise=noise)
+    descent = Descent.start((features, 2), rounds=rounds, noise=noise, pace=PACE)
     assert descent.step == pytest.approx(reach / (noise * math.sqrt(rounds)))
     assert descent.longest == pytest.approx(32 / descent.step)
     assert np.array_equal(descent.weights, np.zeros((features, 2)))
@@ -25,7 +26,7 @@ def test_a_step_is_as_long_as_the_noise_allows(rounds, noise, features, reach):
 
 def test_each_step_goes_against_a_mean_of_gradients():
     gradients = np.random.default_rng(0).normal(size=(4, 3, 2))
-    descent = Descent.start((3, 2), rounds=16, noise=1.0)
+    descent = Descent.start((3, 2), rounds=16, noise=1.0, pace=PACE)
     step, weights, mean = descent.step, np.zeros((3, 2)), np.zeros((3, 2))
     for gradient in gradients:
         mean = mean / 2 + gradient / 2
@@ -39,7 +40,7 @@ def test_all_noise_together_is_what_was_fixed_in_advance():
     """Each round's noise reaches the last W with 1 - 2^-j of itself, j rounds before the end."""
     rounds, noise = 16, 5.0
     rng = np.random.default_rng(1)
-    descent = Descent.start((256, 50), rounds=rounds, noise=noise)
+    descent = Descent.start((256, 50), rounds=rounds, noise=noise, pace=PACE)
     for _ in range(rounds):
         descent = descent.next(rng.normal(size=(256, 50)) * noise)
     left = 1 - 0.5 ** np.arange(1, rounds + 1)

@@ -14,7 +14,8 @@ from discreet.accounting import gaussian_sigma
 from discreet.kernels import FEATURE_RADIUS, Fourier
 from discreet.noise.exact import LARGEST_SCALE
 from discreet.privacy import Neighbours, Privacy
-from discreet.readers.softmax.layout import Round, Rounds, Weights
+from discreet.readers.rounds.layout import Weights
+from discreet.readers.softmax.layout import Round, Rounds
 from discreet.sums.moments import drawable
 from discreet.sums.settings import Unit, part_sigmas, unit_sensitivity
 

@@ -16,9 +16,10 @@ from discreet.features.landmarks import UnitLandmarks
 from discreet.features.linear import UnitLinear
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Neighbours
+from discreet.readers.rounds.descent import noise_of_round
+from discreet.readers.rounds.layout import Weights
 from discreet.readers.softmax import mechanism
-from discreet.readers.softmax.layout import Weights
-from discreet.readers.softmax.mechanism import SoftmaxOptions, noise_of_round
+from discreet.readers.softmax.mechanism import SoftmaxOptions
 from discreet.sums.settings import Unit
 from discreet.testing import Seeded, Silent
 
@@ -251,7 +252,7 @@ def test_an_interrupt_after_the_last_noise_says_so_too(monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mechanism, "_whole", stop)
+    monkeypatch.setattr(mechanism, "whole", stop)
     keys, labels = rows_of(60)
     with pytest.raises(KeyboardInterrupt) as caught:
         discreet.softmax_regression(keys, labels, classes=range(3), entropy=Seeded(0), **SPEND)
@@ -397,7 +398,7 @@ def test_each_release_has_its_share_and_the_settings_of_the_whole(unit, neighbou
         [own] = part.layouts
         spent = part.sensitivity(own) / part.sigma(own)
         assert spent**2 * whole.multiplier**2 == pytest.approx(part.share, rel=1e-12)
-    assert noise_of_round(whole) == pytest.approx(later.sigma(later.layouts[0]), rel=1e-12)
-    assert noise_of_round(whole) >= parts["of_first"].laws(parts["of_first"].layouts[0])[
-        0
-    ].sigma * (1 - 1e-9)
+    of_round = noise_of_round(whole, whole.layouts[0])
+    assert of_round == pytest.approx(later.sigma(later.layouts[0]), rel=1e-12)
+    first = parts["of_first"]
+    assert of_round >= first.laws(first.layouts[0])[0].sigma * (1 - 1e-9)

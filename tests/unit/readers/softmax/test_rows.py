@@ -12,8 +12,9 @@ from maps import maps, public_rows
 
 import discreet
 from discreet import InvalidInput
-from discreet.readers.softmax import rows as passes
-from discreet.readers.softmax.rows import CachedFeatures, Labels, labelled, with_cached_features
+from discreet.readers.rounds import cached
+from discreet.readers.rounds.cached import CachedFeatures, with_cached_features
+from discreet.readers.softmax.rows import Labels, labelled
 from discreet.sums.source import RowSource, Table
 from discreet.testing import Seeded
 
@@ -274,7 +275,7 @@ def test_features_are_kept_if_they_fit_and_not_if_they_do_not():
 @pytest.mark.parametrize("at_once", [1, 300, 2**22])
 @pytest.mark.parametrize("kind", [*MAPS])
 def test_kept_features_are_those_of_the_rows(monkeypatch, kind, at_once):
-    monkeypatch.setattr(passes, "_FEATURES_AT_ONCE", at_once)
+    monkeypatch.setattr(cached, "_FEATURES_AT_ONCE", at_once)
     table = Table(KEYS, np.arange(float(ROWS))[:, None])
     kept = CachedFeatures.of(table, MAPS[kind])
     truth = MAPS[kind].key_features(KEYS).features
