@@ -40,11 +40,11 @@ if TYPE_CHECKING:
         plan,
         softmax_regression,
     )
+    from discreet._load import load
     from discreet.accounting import combine
     from discreet.readers.attention import Memories, Memory
     from discreet.readers.distances import Distances
     from discreet.readers.least_squares import LeastSquares
-    from discreet.readers.registry import load
     from discreet.readers.softmax import SoftmaxRegression
     from discreet.stream import Stream
 
@@ -112,7 +112,7 @@ _FROM = {
     "SoftmaxRegression": "readers.softmax",
     "Stream": "stream",
     "combine": "accounting",
-    "load": "readers.registry",
+    "load": "_load",
 }
 
 

@@ -34,8 +34,9 @@ from discreet.readers.least_squares.mechanism import (
 )
 from discreet.readers.least_squares.planning import RegressionPlan
 from discreet.readers.registry import mechanism_named
+from discreet.readers.rounds.cached import MEMORY_LIMIT
 from discreet.readers.softmax.answers import SoftmaxRegression
-from discreet.readers.softmax.mechanism import MEMORY_LIMIT, SOFTMAX, SoftmaxOptions
+from discreet.readers.softmax.mechanism import SOFTMAX, SoftmaxOptions
 from discreet.readers.softmax.planning import ClassifierPlan
 from discreet.sums import mechanism as engine
 from discreet.sums.forecast import Forecast

@@ -42,6 +42,7 @@ ROOMS = (
     "noise",
     "paper",
     "readers.attention",
+    "readers.glm",
     "readers.least_squares",
     "readers.softmax",
     "shards",

@@ -26,8 +26,11 @@ from discreet._arrays import PLAIN, element_types, has_mask, is_number, is_torch
 from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
 from discreet.features.base import NORMS
+from discreet.features.columns import Bins, Categories, Column, TableColumns, Unknown
 from discreet.readers.softmax.rows import of_one_kind
 from discreet.sklearn.ranges import Ranges
+from discreet.sklearn.targets import checked_indicators
+from discreet.tables.schema import Category, Entry, Number, Private, Schema
 
 # Amounts, counts and intensities begin at zero, and most of them are small: so much of the root of
 # their fraction, and the rest of it as it is, spreads the small ones out (about as a power of 0.6,
@@ -85,8 +88,12 @@ def check_numbers(y: Array) -> Array:
 
 
 def check_labels(y: Array) -> Array:
-    """Return labels as an array (n,) of numbers, or of texts."""
+    """Return labels as an array (n,) of numbers, or of texts; or several of 0 and 1, (n, k)."""
+    if _is_frame(y) and len(y.columns) > 1:
+        y = y.to_numpy()
     labels = of_one_kind(y)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        return checked_indicators(labels)
     if labels.ndim == 0 or (labels.ndim != 1 and labels.shape[1:] != (1,)):
         raise InvalidInput("y should be a 1d array of shape (n,): one label for each row.")
     return labels
@@ -134,6 +141,21 @@ class Columns:
             keys[start : start + step] = self._some(rows[start : start + step])
         return keys
 
+    @property
+    def straight(self) -> bool:
+        """Whether keys are straight lines of rows, within the ranges."""
+        return not self.directions and not np.any(self.ranges.low == 0)
+
+    def line(self, width: int) -> tuple[Floats, Floats]:
+        """Return slopes and offsets of keys in units of rows, shape (width,) each."""
+        span = np.maximum(self.ranges.high - self.ranges.low, 1e-300) * math.sqrt(width)
+        return 2 / span, -(self.ranges.high + self.ranges.low) / span
+
+    def to_json(self) -> dict[str, object]:
+        """Return what a file keeps."""
+        ends = {"low": self.ranges.low.tolist(), "high": self.ranges.high.tolist()}
+        return {**ends, "root": self.root, "directions": self.directions}
+
     def _some(self, rows: Floats) -> Floats:
         numbers = self.ranges.fractions(rows)
         skewed = self.ranges.low == 0
@@ -165,6 +187,66 @@ class Embeddings:
     def keys(self, rows: Floats) -> Array:
         """Return rows (n, d) themselves."""
         return rows
+
+    straight: ClassVar[bool] = True
+
+    def line(self, width: int) -> tuple[Floats, Floats]:
+        """Return slopes and offsets of keys in units of rows, shape (width,) each."""
+        return np.ones(width), np.zeros(width)
+
+    def to_json(self) -> dict[str, object]:
+        """Return what a file keeps."""
+        return {"norm": self.norm}
+
+
+@dataclass(frozen=True, eq=False)
+class Tabled:
+    """Columns of a table with a schema: keys are looked up, value by value.
+
+    Attributes:
+        schema: public.
+    """
+
+    schema: Schema
+
+    norm: ClassVar[float] = 1.0  # no bound: keys are looked up
+    straight: ClassVar[bool] = False
+
+    def line(self, width: int) -> tuple[Floats, Floats]:
+        """There is none: keys are looked up."""
+        raise NotImplementedError
+
+    def keys(self, rows: Floats) -> Array:
+        """Return keys (n, p) as they are: `Schema.keys` has made them."""
+        return rows
+
+    def to_json(self) -> dict[str, object]:
+        """Return what a file keeps."""
+        # As a list: a file sorts dictionaries, and the order of columns matters.
+        return {"schema": [[name, each] for name, each in self.schema.to_json().items()]}
+
+    def fits(self, features: TableColumns) -> bool:
+        """Whether features are those of such columns, whatever was found of private ones."""
+        made = self.map().columns
+        return len(made) == features.dim and all(
+            one == other or (isinstance(one, Unknown) and one.numbers == isinstance(other, Bins))
+            for one, other in zip(made, features.columns, strict=True)
+        )
+
+    def map(self) -> TableColumns:
+        """Return the feature map of these columns; what is private is still to be found."""
+        return TableColumns(tuple(map(_feature_column, self.schema.columns.values())))
+
+
+def _feature_column(entry: Entry) -> Column:
+    """Return what a column of a schema is to the feature map."""
+    if isinstance(entry, Category):
+        return Categories(tuple(range(len(entry.categories))))
+    if isinstance(entry, Private):
+        return Unknown(entry.holds != "categories")
+    low, high = entry.range
+    # Amounts and counts begin at zero, and most of them are small.
+    return Bins.between(low, high, skewed=isinstance(entry, Number) and low == 0)
 
 
 def _array(name: str, given: Array) -> Array:

@@ -8,7 +8,6 @@ row can change. At ε = 1 and δ = 1e-5, σ is 3.7.
 
 import abc
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -17,6 +16,7 @@ import numpy as np
 from discreet import _validate
 from discreet._typing import Array, Floats
 from discreet.features.base import SymmetricMap
+from discreet.features.columns import TableColumns
 from discreet.features.concatenation import LinearAndFourier
 from discreet.features.fourier import UnitFourier
 from discreet.features.landmarks import UnitLandmarks
@@ -27,14 +27,15 @@ from discreet.privacy import Privacy
 from discreet.readers.attention.error_model import Goal
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
+from discreet.readers.glm import GLM, GeneralizedLinear, Loss
 from discreet.readers.least_squares import answers
 from discreet.readers.least_squares.layout import BENDING_WAVES, WIDE, waves_for
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.registry import Readable
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.mechanism import SOFTMAX, STRETCH, waves_count
-from discreet.sklearn.columns import Columns, Embeddings
-from discreet.sklearn.targets import Labels, Targets
+from discreet.sklearn.columns import Columns, Embeddings, Tabled
+from discreet.sklearn.targets import Labels, LabelSets, Targets
 from discreet.sums.mechanism import AnyRelease, Mechanism, build
 from discreet.sums.settings import crude_multiplier
 
@@ -46,6 +47,10 @@ _FEW_COLUMNS, _ENOUGH_TO_BEND = 16, 1_340
 # Planes between classes can be bent, too, by so many waves, from so many rows on for each unit of
 # noise: with fewer, waves are noise.
 _CURVES, _ENOUGH_FOR_CURVES = 256, 300
+
+# Waves over the numbers of a table: from so many rows on for each unit of noise, or from so many
+# for each of its numbers; and not over more numbers than these.
+_ENOUGH_FOR_WAVES, _ENOUGH_FOR_WAVES_OF_COLUMN, _MOST_WAVED = 1_000, 150, 64
 
 # How far waves reach, for columns in their ranges.
 _SOFTMAX_SCALE, _LEAST_SQUARES_SCALE, _ATTENTION_SCALE = 5.0, 6.0, 7.0
@@ -100,9 +105,9 @@ class Terms:
 
     privacy: Privacy
     group_rows: float
-    columns: Columns | Embeddings
+    columns: Columns | Embeddings | Tabled
     width: int
-    targets: Labels | Targets
+    targets: Labels | Targets | LabelSets
     public_rows: Array = field(repr=False)
     features: str | SymmetricMap
     rows_hint: int | None
@@ -118,6 +123,17 @@ class Terms:
     def embedded(self) -> bool:
         """Whether rows are embeddings: a known length, and no columns."""
         return isinstance(self.columns, Embeddings)
+
+    @property
+    def tabled(self) -> TableColumns | None:
+        """The features of a table with a schema, with waves if rows are many; None without one."""
+        if not isinstance(self.columns, Tabled):
+            return None
+        additive = self.columns.map()
+        enough = min(_ENOUGH_FOR_WAVES, _ENOUGH_FOR_WAVES_OF_COLUMN * additive.numbers)
+        if not 0 < additive.numbers <= _MOST_WAVED or self.rows_per_noise < enough:
+            return additive
+        return additive.with_waves(_CURVES)
 
     @property
     def pictures(self) -> bool:
@@ -196,6 +212,7 @@ class Reader(abc.ABC):
     """One way to release rows, once, and to answer from the release, as often as anybody likes."""
 
     name: ClassVar[str]
+    answers: ClassVar[tuple[type[Any], ...]]
 
     def needs_rows(self, terms: Terms) -> bool:
         """Whether nothing can be chosen, or released, without a number of rows."""
@@ -205,11 +222,21 @@ class Reader(abc.ABC):
     def resolve(self, terms: Terms) -> Terms:
         """Return terms with features that public numbers recommend, if the caller named none."""
         if not is_auto(terms.features):
+            if isinstance(terms.columns, Tabled):
+                wanted = "'auto': a table with a schema has features of its own"
+                _validate.reject_argument("features", terms.features, wanted)
             return terms
+        if terms.tabled is not None:
+            return replace(terms, features=self._of_table(terms, terms.tabled))
         return replace(terms, features=self._features(terms))
 
     @abc.abstractmethod
     def _features(self, terms: Terms) -> str | SymmetricMap: ...
+
+    def _of_table(self, terms: Terms, features: TableColumns) -> TableColumns:
+        """Return the features of a table with a schema, if this reader can do with them."""
+        del terms
+        return features
 
     @abc.abstractmethod
     def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Readable:
@@ -252,6 +279,7 @@ class Attention(NumberReader):
     """
 
     name: ClassVar[str] = "average"
+    answers: ClassVar[tuple[type[Any], ...]] = (answers.LeastSquares, Memory)
 
     def needs_rows(self, terms: Terms) -> bool:
         """Always: the number of rows decides how sharp attention can be."""
@@ -263,6 +291,11 @@ class Attention(NumberReader):
         if terms.embedded:
             scale = _SHARPEST * min(1.0, math.sqrt(_DIRECTIONS / terms.width))
         return terms.waves(waves_for(terms.rows_hint, terms.noise), scale)
+
+    def _of_table(self, terms: Terms, features: TableColumns) -> TableColumns:
+        del terms, features
+        wanted = "'auto', 'rounds' or 'least_squares': no row of a table is near another"
+        return _validate.reject_argument("reader", self.name, wanted)
 
     def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Readable:
         """Return sums for votes, or a memory for means."""
@@ -320,6 +353,7 @@ class LeastSquares(NumberReader):
     """Functions fitted to all rows, from second moments: for many rows, and straight lines."""
 
     name: ClassVar[str] = "least_squares"
+    answers: ClassVar[tuple[type[Any], ...]] = (answers.LeastSquares,)
 
     def needs_rows(self, terms: Terms) -> bool:
         """Whether features are waves, whose number depends on that of rows."""
@@ -340,6 +374,13 @@ class LeastSquares(NumberReader):
             return LinearAndFourier(lines, terms.waves(BENDING_WAVES, _LEAST_SQUARES_SCALE))
         waves = terms.waves(BENDING_WAVES, _BENDING_SCALE)
         return LinearAndFourier(lines, waves, portion=_BENDING_PORTION)
+
+    def _of_table(self, terms: Terms, features: TableColumns) -> TableColumns:
+        del terms
+        if not features.known:
+            wanted = "'auto' or 'rounds': what is private is found in a pass before"
+            _validate.reject_argument("reader", self.name, wanted)
+        return features
 
     def ridge(self, terms: Terms) -> float:
         """Return λ: how much coefficients are shrunk."""
@@ -379,6 +420,7 @@ class Softmax(Reader):
     """Softmax regression, in several passes over the rows: for classes."""
 
     name: ClassVar[str] = "rounds"
+    answers: ClassVar[tuple[type[Any], ...]] = (SoftmaxRegression,)
 
     def _features(self, terms: Terms) -> str | SymmetricMap:
         """Return features for planes between classes, and for curves in pictures."""
@@ -417,33 +459,91 @@ class Softmax(Reader):
         return np.asarray(trained.probabilities(queries), dtype=np.float64)
 
 
-NUMBER_READERS: tuple[NumberReader, ...] = (Attention(), LeastSquares())
-READERS: tuple[Reader, ...] = (Softmax(), *NUMBER_READERS)
+class Glm(NumberReader):
+    """Numbers in rounds, by Huber's loss; or several labels at once, by the logistic one."""
+
+    name: ClassVar[str] = "rounds"
+    answers: ClassVar[tuple[type[Any], ...]] = (GeneralizedLinear,)
+
+    def _features(self, terms: Terms) -> str | SymmetricMap:
+        """Return those of least squares: lines, bent if rows are many, or curves."""
+        return LeastSquares()._features(terms)  # noqa: SLF001 (of the same module)
+
+    def release(self, rows: Rows, terms: Terms, entropy: Entropy | None) -> Readable:
+        """Return a regression of the rows."""
+        return terms.released(
+            GLM,
+            rows.keys,
+            terms.targets.values(rows.targets),
+            rows.groups,
+            entropy,
+            features=terms.features,
+            public_rows=terms.public_rows,
+            loss=Loss.LOGISTIC if isinstance(terms.targets, LabelSets) else Loss.SQUARED,
+        )
+
+    def scores(self, release: Readable, queries: Floats) -> Floats:
+        """Return log-odds of labels."""
+        trained = _of_kind(GeneralizedLinear, release)
+        return np.asarray(trained.scores(queries), dtype=np.float64)
+
+    def probabilities(self, release: Readable, queries: Floats) -> Floats:
+        """Return the probability of each label, by itself."""
+        return self.numbers(release, queries)
+
+    def numbers(self, release: Readable, queries: Floats) -> Floats:
+        """Return predicted values."""
+        trained = _of_kind(GeneralizedLinear, release)
+        return np.asarray(trained.predict(queries), dtype=np.float64)
+
+    def noise(self, release: Readable, queries: Floats) -> Floats:
+        """Return how far the noise has moved each of them."""
+        trained = _of_kind(GeneralizedLinear, release)
+        return np.asarray(trained.stderr(queries), dtype=np.float64)
 
 
-def named(name: object, among: Sequence[Reader] = READERS) -> Reader:
-    """Return the reader of that name, or raise `InvalidInput`."""
-    for reader in among:
+NUMBER_READERS: tuple[NumberReader, ...] = (Glm(), Attention(), LeastSquares())
+READERS: tuple[Reader, ...] = (Softmax(), Attention(), LeastSquares())
+
+
+def among(targets: Labels | Targets | LabelSets) -> tuple[Reader, ...]:
+    """Return the readers that there are for such targets."""
+    if isinstance(targets, LabelSets):
+        return (Glm(),)
+    return READERS if isinstance(targets, Labels) else NUMBER_READERS
+
+
+def named(name: object, targets: Labels | Targets | LabelSets) -> Reader:
+    """Return the reader of that name for such targets, or raise `InvalidInput`."""
+    known = among(targets)
+    for reader in known:
         if reader.name == name:
             return reader
-    names = [AUTO, *(reader.name for reader in among)]
+    names = [AUTO, *(reader.name for reader in known)]
     return _validate.reject_argument("reader", name, f"one of {names}")
 
 
-def chosen(name: object, features: object, *, classifies: bool) -> Reader:
+def chosen(
+    name: object,
+    features: object,
+    targets: Labels | Targets | LabelSets,
+    columns: Columns | Embeddings | Tabled,
+) -> Reader:
     """Return the reader that was asked for, or the one for such targets.
 
     Args:
         name: of a reader, or "auto".
         features: that it is to have; an average has its own.
-        classifies: whether targets are classes.
+        targets: classes, numbers or several labels.
+        columns: how rows become keys.
 
     Raises:
         InvalidInput: if there is no such reader, or it has no use for such features.
     """
     if name == AUTO:
-        return named(Softmax.name if classifies else LeastSquares.name)
-    reader = named(name, READERS if classifies else NUMBER_READERS)
+        solved = isinstance(targets, Targets) and not isinstance(columns, Tabled)
+        return named(LeastSquares.name if solved else Softmax.name, targets)
+    reader = named(name, targets)
     if isinstance(reader, Attention) and not is_auto(features):
         _validate.reject_argument(
             "features", features, "'auto': an average has features of its own"

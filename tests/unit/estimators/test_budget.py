@@ -17,6 +17,9 @@ from discreet.ledger import Ledger, State
 from discreet.noise import Entropy, SystemEntropy
 from discreet.sklearn import PrivateClassifier, PrivateRegressor
 
+# Several fits of one estimator and its clones are warned of: `test_fits.py`.
+pytestmark = pytest.mark.filterwarnings("ignore:.* fits by now:discreet.PrivacyLeakWarning")
+
 X = np.random.default_rng(0).uniform(0, 1, (300, 2))
 LABELS = (X[:, 0] > 0.5).astype(int)
 PEOPLE = np.arange(300) // 3

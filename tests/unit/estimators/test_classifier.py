@@ -41,7 +41,7 @@ def test_digits(reader, share, least):
     assert isinstance(model.release_, LeastSquares)
     assert model.release_.released.layout.share == share
     assert model.reader_ == reader
-    assert model.card_ is model.release_.card
+    assert model.card_ == model.release_.card
     assert model.receipt_ is model.release_.receipt
     assert model.guarantee_ == model.release_.guarantee
     assert model.guarantee_.epsilon == 4

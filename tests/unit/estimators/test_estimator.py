@@ -26,6 +26,9 @@ from discreet.sklearn import PrivateClassifier, PrivateRegressor
 from discreet.sklearn.estimator import unpacked
 from discreet.testing import Seeded, Silent
 
+# Several fits of one estimator and its clones are warned of: `test_fits.py`.
+pytestmark = pytest.mark.filterwarnings("ignore:.* fits by now:discreet.PrivacyLeakWarning")
+
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.uniform(0, 1, (400, 3))
 CLASS = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0.5)
@@ -123,8 +126,8 @@ def test_what_is_kept_is_public(case):
     make, y = case
     model = make().fit(X, y)
     kept = set(vars(model)) - set(model.get_params())
-    allowed = {"release_", "reader_", "leaks_", "n_features_in_", "_columns"}
-    assert kept == allowed | ({"_targets"} if y is TARGET else {"classes_"})
+    allowed = {"release_", "reader_", "leaks_", "n_features_in_", "_columns", "_targets", "_family"}
+    assert kept == allowed | (set() if y is TARGET else {"classes_"})
 
 
 def test_unfitted_estimators_are_pickled_and_copied(case):

@@ -84,6 +84,7 @@ def test_the_number_of_rows_is_rounded_and_under_replace_public():
     replaced = PrivateClassifier(1, 1e-5, neighbours="replace", **public)
     assert caught(replaced, LABELS) == []
     assert replaced.release_.released.rows_hint == 230
+    replaced = PrivateClassifier(1, 1e-5, neighbours="replace", **public)
     # The number of records is public then, the number of rows is not.
     [(_, message, _)] = caught(replaced, LABELS, groups=np.arange(230) // 2)
     assert "number of rows" in message

@@ -13,10 +13,11 @@ from discreet.features.fourier import UnitFourier
 from discreet.features.linear import Linear, UnitLinear
 from discreet.privacy import Neighbours, Privacy
 from discreet.sklearn import readers
-from discreet.sklearn.columns import Columns, Embeddings
+from discreet.sklearn.columns import Columns, Embeddings, Tabled
 from discreet.sklearn.ranges import Ranges
 from discreet.sklearn.readers import Attention, LeastSquares, Terms, _excess, on_sphere
-from discreet.sklearn.targets import Labels, Targets
+from discreet.sklearn.targets import Labels, LabelSets, Targets
+from discreet.tables import Schema
 from discreet.testing import Silent
 
 QUANTITIES = Columns(Ranges.of("bounds", ([0, 0, 0], [1, 2, 3]), 3))
@@ -41,7 +42,7 @@ def terms(rows=None, *, classes=10, **change):
 
 
 def reader_of(stated, name="auto"):
-    return readers.chosen(name, stated.features, classifies=stated.classifies)
+    return readers.chosen(name, stated.features, stated.targets, stated.columns)
 
 
 def features(rows, *, reader="auto", **change):
@@ -150,15 +151,24 @@ def test_more_rows_have_more_waves_and_classes_are_shrunk_less():
 
 
 def test_what_there_is_not_is_refused():
+    classes, labels = Labels.of([0, 1], distinct=True), LabelSets(2)
     with pytest.raises(InvalidInput, match=r"reader='rank'.*rounds.*average.*least_squares"):
-        readers.chosen("rank", "auto", classifies=True)
-    with pytest.raises(InvalidInput, match=r"reader='rounds'.*average.*least_squares"):
-        readers.chosen("rounds", "auto", classifies=False)
+        readers.chosen("rank", "auto", classes, QUANTITIES)
+    with pytest.raises(InvalidInput, match=r"reader='average'.*'rounds'"):
+        readers.chosen("average", "auto", labels, QUANTITIES)
     with pytest.raises(InvalidInput, match=r"features='linear'.*'auto'"):
-        readers.chosen("average", "linear", classifies=True)
-    assert readers.chosen("rounds", "linear", classifies=True).name == "rounds"
-    assert readers.chosen("least_squares", "linear", classifies=False).name == "least_squares"
-    assert readers.chosen("auto", Linear(2), classifies=True).name == "rounds"
+        readers.chosen("average", "linear", classes, QUANTITIES)
+    assert readers.chosen("rounds", "linear", classes, QUANTITIES).name == "rounds"
+    assert readers.chosen("least_squares", "linear", NUMBERS, QUANTITIES).name == "least_squares"
+    assert readers.chosen("auto", Linear(2), classes, QUANTITIES).name == "rounds"
+
+
+def test_numbers_are_learnt_in_rounds_of_tables_or_if_asked_for():
+    table = Tabled(Schema({"a": (0, 1)}))
+    assert readers.chosen("auto", "auto", NUMBERS, QUANTITIES).name == "least_squares"
+    assert readers.chosen("auto", "auto", NUMBERS, table).name == "rounds"
+    assert readers.chosen("rounds", "auto", NUMBERS, QUANTITIES) is readers.NUMBER_READERS[0]
+    assert readers.chosen("auto", "auto", LabelSets(2), QUANTITIES).name == "rounds"
 
 
 def test_a_release_of_another_reader_is_refused():

@@ -9,6 +9,9 @@ from discreet import Memory, PrivacyLeakWarning, build
 from discreet.sklearn import PrivateRegressor
 from discreet.testing import Seeded, Silent
 
+# Several fits of one estimator and its clones are warned of: `test_fits.py`.
+pytestmark = pytest.mark.filterwarnings("ignore:.* fits by now:discreet.PrivacyLeakWarning")
+
 GENERATOR = np.random.default_rng(0)
 HIGH = np.array([1.0, 10.0, 100.0])
 X = GENERATOR.uniform(-HIGH, HIGH, (5000, 3))

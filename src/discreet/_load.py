@@ -1,0 +1,41 @@
+"""`discreet.load`: whatever was released into a file, as the object that it was."""
+
+import os
+from typing import Any
+
+from discreet._typing import Array
+from discreet.errors import InvalidInput
+from discreet.readers import registry
+
+
+def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # noqa: ANN401 (what it is, the file says)
+    """Return what is in a file, whatever was released in it.
+
+    That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression`, `Distances`, a fitted
+    estimator of `discreet.sklearn`, or a class of `discreet.paper`. (`Memory.load` and its like
+    open one kind, and say so to a type checker.)
+
+    Args:
+        path: of the file.
+        reference: of a memory or a bundle of them: public points to read near in place of those in
+            the file (`Memory.with_reference`); for a bundle also a list with one array for each.
+            None for those in the file.
+
+    Raises:
+        CorruptRelease: the file is none, was cut short or altered.
+        InvalidInput: the points are not as wide as keys are, or no memory is in the file; or it is
+            the file of an estimator, and scikit-learn is not installed.
+
+    Warns with `NotPrivateWarning` if it was made with a test source of noise.
+    """
+    release = registry.load(path, reference=reference)
+    if getattr(getattr(release, "released", None), "estimator", None) is None:
+        return release
+    try:
+        from discreet.sklearn.file import restored
+    except ImportError:
+        raise InvalidInput(
+            "Expected scikit-learn, which this estimator is for: pip install 'discreet[sklearn]'. "
+            f"{type(release).__name__}.load opens the same file without it, and takes keys."
+        ) from None
+    return restored(release)
