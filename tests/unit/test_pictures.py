@@ -84,7 +84,28 @@ def stream(*, told=(0.2, 0.5, 1.5), step=20):
     )
 
 
-ALL = [scatter, errors, accuracy, votes, secrets, losses, own_errors, levels, stream]
+def shape(name="age", *, outputs=1, categories=0, **given):
+    count = categories or 16
+    values = np.linspace(-1, 1, count)[:, None] * np.arange(1, outputs + 1)
+    panel = {
+        "share": 0.25,
+        "edges": None if categories else np.linspace(20, 80, 17)[1:-1],
+        "ends": (20.0, 80.0),
+        "dates": False,
+        "labels": [f"category {each}" for each in range(count)],
+        "values": values,
+        "margins": np.full(values.shape, 0.2),
+        "clear": True,
+    }
+    return pictures.ShapePanel(name=name, **{**panel, **given})
+
+
+def shapes(*panels, outputs=()):
+    given = panels or (shape(), shape("job", categories=4), shape("day", clear=False))
+    return pictures.shapes_of_columns(given, outputs=outputs, adds="the log-odds of yes against no")
+
+
+ALL = [scatter, errors, accuracy, votes, secrets, losses, own_errors, levels, stream, shapes]
 
 
 def words(figure):
@@ -233,3 +254,59 @@ def test_budgets_have_a_bar_each():
     assert sorted(each.get_width() for each in axes.patches) == [0.0, 1.0, 1.5, 4.0]
     with pytest.raises(InvalidInput, match="at least one data set"):
         pictures.budgets([])
+
+
+def test_shapes_are_steps_with_bands_and_dots_with_bars():
+    first = shape()
+    figure = shapes(first, shape("job", categories=4))
+    steps, dots = figure.axes
+    [stairs] = [each for each in steps.patches if hasattr(each, "get_data")]
+    values, ends, _ = stairs.get_data()
+    np.testing.assert_array_equal(values, first.values[:, 0])
+    np.testing.assert_array_equal(ends, [20, *first.edges, 80])
+    [band] = steps.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((-1.2, 1.2))
+    [bars] = dots.containers
+    assert bars.lines[0].get_xdata().tolist() == pytest.approx([1, 1 / 3, -1 / 3, -1])
+    assert next(each.get_text() for each in dots.get_yticklabels()) == "category 3"
+    assert steps.get_ylim() == dots.get_xlim()
+    assert "±1.96 standard errors of the noise" in words(figure)
+    assert "the log-odds of yes against no" in words(figure)
+
+
+def test_many_categories_are_cut_to_the_largest_and_names_to_a_line():
+    panel = shape("n" * 50, categories=40, labels=["$" * 30] * 40, clear=False)
+    figure = shapes(panel)
+    [axes] = figure.axes
+    assert len(axes.get_yticks()) == 10
+    drawn = axes.containers[0].lines[0].get_xdata()
+    assert np.min(np.abs(drawn)) > 0.7
+    assert "10 of 40 categories; not clear of the noise" in words(figure)
+    assert axes.get_title(loc="left") == f"{'n' * 29}…  (25%)"
+    pictures.data_uri(figure)
+
+
+def test_dates_are_dates_and_unknown_ranges_end_a_bin_further():
+    edges = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], "datetime64[s]").astype(float)
+    values = np.zeros((4, 1))
+    given = {"edges": edges, "ends": None, "values": values, "margins": values + 1, "dates": True}
+    figure = shapes(shape("day", **given))
+    figure.canvas.draw()
+    [axes] = figure.axes
+    assert {"2020", "2021", "2022"} <= {each.get_text() for each in axes.get_xticklabels()}
+    days = np.datetime64("2019-01-01") - np.datetime64("1970-01-01")
+    assert axes.get_xlim()[0] == pytest.approx(days.astype(int) - 1)
+
+
+def test_several_scores_have_a_name_and_a_look_each():
+    names = ("red", "green", "blue")
+    figure = shapes(shape(outputs=3), shape("job", outputs=3, categories=4), outputs=names)
+    assert set(names) <= set(words(figure).splitlines())
+    looks = {(each.get_edgecolor(), each.get_linestyle()) for each in figure.axes[0].patches}
+    assert len(looks) == 3
+
+
+def test_a_picture_of_no_column_is_refused():
+    with pytest.raises(InvalidInput, match="at least one column"):
+        pictures.shapes_of_columns([], outputs=(), adds="")

@@ -15,6 +15,7 @@ from discreet._version import __version__
 from discreet.cli import options
 from discreet.cli.ledger import ledger as ledger_app
 from discreet.cli.paper import paper
+from discreet.cli.schema import schema as schema_app
 from discreet.cli.shell import App, Commands, clean_up_when_terminated, listen_to_all
 from discreet.cli.stream import stream as stream_app
 
@@ -31,6 +32,7 @@ app = App(
 app.add_typer(paper, name="paper")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(stream_app, name="stream")
+app.add_typer(schema_app, name="schema")
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 (typer calls it with the flag)
@@ -224,7 +226,8 @@ def fit(
     classes: options.Classes,
     epsilon: options.Epsilon,
     delta: options.Delta,
-    keys: options.KeyNames = "keys",
+    keys: options.KeyNames = None,
+    schema: options.SchemaFile = None,
     label: options.LabelName = "label",
     groups: options.GroupName = None,
     neighbours: options.Relation = "add_remove",
@@ -242,8 +245,17 @@ def fit(
 ) -> None:
     """Fit a private classifier to a table, and write one file that can be given away.
 
-    Keys longer than --key-norm are clipped to it, whatever their columns mean. For columns with
-    ranges of their own, such as age and income, there is discreet.sklearn.PrivateClassifier.
+    Keys longer than --key-norm are clipped to it, whatever their columns mean. For columns that
+    mean something (age, job, a date; some of them missing) give --schema in place of --keys:
+    discreet fit people.csv --schema schema.toml --label income --classes 'low,high' --rows-hint
+    30000 --epsilon 1 --delta 1e-6 -o model.safetensors. That needs scikit-learn. The columns of
+    labels and groups may be in the schema; the model does not look at them.
+
+    In a .csv file the first line names the columns, and an empty cell is a missing value. Cells
+    are numbers, dates like 2026-03-01 or categories as the schema says, and labels are numbers if
+    all of --classes are. Write "private numbers" or "private categories" into the schema rather
+    than "private": else a column is numbers if every cell is one, which is read off the rows, and
+    the card says so.
 
     Example: discreet fit data.parquet --classes cat,dog,bird --rows-hint 20000 --epsilon 1 --delta
     1e-5 -o model.safetensors
@@ -293,6 +305,10 @@ def regress(
     delta: options.Delta,
     keys: options.SomeKeyNames = None,
     values: options.ValueNames = None,
+    schema: options.SchemaFile = None,
+    target: options.TargetName = None,
+    target_bounds: options.TargetBounds = None,
+    target_scale: options.TargetScale = "linear",
     groups: options.Groups = None,
     neighbours: options.Relation = "add_remove",
     rows_hint: options.RowsHint = None,
@@ -311,11 +327,12 @@ def regress(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Fit private least squares: numbers as a function of keys. Write one file to give away.
+    """Fit a private regression: numbers as a function of keys. Write one file to give away.
 
     Keys and values are given as to discreet build. Both are clipped to public lengths, whatever
-    their columns mean. For columns and targets with ranges of their own there is
-    discreet.sklearn.PrivateRegressor.
+    their columns mean. For columns that mean something, as in discreet fit, give --schema, and
+    SOURCE is one .csv or .parquet file: discreet regress flats.csv --schema schema.toml --target
+    price --target-bounds 0,20000 --rows-hint 20000 --epsilon 1 --delta 1e-6 -o model.safetensors.
 
     Example: discreet regress keys.npy values.npy --rows-hint 20000 --epsilon 1 --delta 1e-5 -o
     regression.safetensors
@@ -325,13 +342,15 @@ def regress(
 @app.command(runs="predicting.predict_file")
 def predict(
     model: options.ModelFile,
-    queries: options.Queries,
+    queries: options.Rows,
     *,
-    output: options.Output,
+    output: options.Predicted,
     probabilities: Annotated[
         bool,
         typer.Option(
-            "--probabilities", help="Write a .npz with labels, probabilities and classes."
+            "--probabilities",
+            help="Write a .npz with labels, probabilities and classes; into a .csv, a column p_A "
+            "for each class A.",
         ),
     ] = False,
     balanced: Annotated[
@@ -340,14 +359,54 @@ def predict(
     ] = False,
     stderr: Annotated[
         bool,
-        typer.Option("--stderr", help="Of a regression: write a .npz with predictions and stderr."),
+        typer.Option(
+            "--stderr",
+            help="Of a regression: write a .npz with predictions and stderr; into a .csv, a column "
+            "of it.",
+        ),
     ] = False,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Predict labels with a classifier, or numbers with a regression. Costs no privacy.
 
+    A model with a schema answers a table: discreet predict model.safetensors people.csv -o out.csv.
+    What is written has a column label or prediction, with a line for each row.
+
     Example: discreet predict model.safetensors queries.npy -o labels.npy
+    """
+
+
+@app.command(runs="shapes.show_shapes")
+def shapes(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="A file that discreet fit or regress wrote, with --schema."
+        ),
+    ],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Draw them, into a .png or .svg file (needs matplotlib)."
+        ),
+    ] = None,
+    top: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="The most important columns to show. JSON has all of them."
+        ),
+    ] = 12,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show what each column of a table does to predictions, step by step. Costs no privacy.
+
+    The model is a sum over columns: what a column adds is printed, with the ± of the noise, for
+    each bin of its numbers and each of its categories, the most important columns first.
+
+    Example: discreet shapes people.safetensors -o shapes.png
     """
 
 

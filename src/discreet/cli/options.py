@@ -39,6 +39,14 @@ Queries = Annotated[
 MemoryFile = Annotated[
     Path, typer.Argument(metavar="MEMORY", help="A file that discreet build wrote.")
 ]
+Rows = Annotated[
+    Path,
+    typer.Argument(
+        metavar="QUERIES",
+        help="Of a model with a schema: a .csv or .parquet file with the same columns. Else an "
+        "array of shape (..., d), FILE or FILE:NAME.",
+    ),
+]
 ModelFile = Annotated[
     Path,
     typer.Argument(metavar="MODEL", help="A file that discreet fit or regress wrote."),
@@ -48,14 +56,45 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="A directory of .parquet files, a quoted pattern like 'data/*.parquet', or one file "
-        "(.parquet, .npz or .safetensors).",
+        "(.parquet, .npz or .safetensors). With --schema: one .csv or .parquet file.",
     ),
 ]
 KeyNames = Annotated[
+    str | None,
+    typer.Option(
+        "--keys",
+        metavar="NAME",
+        help="An array of shape (n, d), a column of lists, or columns of numbers: one,two,three. "
+        "Left out, and without --schema: keys.",
+    ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="What columns hold, in place of --keys: a TOML file, as discreet schema guess makes "
+        "it.",
+    ),
+]
+TargetName = Annotated[
+    str | None,
+    typer.Option("--target", metavar="NAME", help="With --schema: the column to predict."),
+]
+TargetBounds = Annotated[
+    str | None,
+    typer.Option(
+        "--target-bounds",
+        metavar="LOW,HIGH",
+        help="With --schema: its public range. Numbers beyond are clipped.",
+    ),
+]
+TargetScale = Annotated[
     str,
     typer.Option(
-        metavar="NAME",
-        help="An array of shape (n, d), a column of lists, or columns of numbers: one,two,three.",
+        "--target-scale",
+        help="With --schema: linear, or log, for amounts and counts.",
+        autocompletion=lambda: ["linear", "log"],
     ),
 ]
 SomeKeyNames = Annotated[
@@ -218,6 +257,15 @@ Analyst = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
+Predicted = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Where to write: .npy or .npz; of a model with a schema also .csv, and - for standard "
+        "output.",
+    ),
+]
 Picture = Annotated[
     Path | None, typer.Option(help="Draw it, into a .png or .svg file (needs matplotlib).")
 ]

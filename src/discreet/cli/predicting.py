@@ -4,7 +4,6 @@
 `distances` and `query`.
 """
 
-import csv
 import functools
 from pathlib import Path
 from typing import Any
@@ -13,36 +12,49 @@ import numpy as np
 
 from discreet._typing import Floats
 from discreet.cli.files import check_arrays, check_output, write_arrays
+from discreet.cli.parsing import parse_bounds, parse_classes, parse_count_or_classes
+from discreet.cli.predictions import predict_rows, print_numbers, refuse_flags
 from discreet.cli.releases import (
     ArrayFiles,
     Table,
+    of_kind,
     opened,
+    opened_release,
     public_rows,
     release_files,
     show_forecast,
     table,
     write_release,
 )
-from discreet.cli.shell import aligned, already_written, print_json, print_page
+from discreet.cli.shell import already_written, print_json, print_page
+from discreet.cli.tabular import SCALES, fit_table, is_estimator, regress_table
 from discreet.errors import InvalidInput
-from discreet.readers.attention.reader import WITHIN
 from discreet.readers.distances.answers import Distances
 from discreet.readers.distances.mechanism import DISTANCES
+from discreet.readers.glm import GeneralizedLinear
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.tables import read_array
+from discreet.tables.whole import TABLES, column_names
 
-# No array holds a larger whole number.
-_LARGEST = 2**63 - 1
+# Options that are about keys, with what they are if nobody gives them; and what is there in their
+# place if columns have a schema.
+_OF_KEYS = {
+    "key_norm": 1.0,
+    "value_norm": 1.0,
+    "memory_limit": 2e9,
+    "ridge": 0.5,
+    "share": None,
+    "workers": None,
+    "scheduler": None,
+}
+_INSTEAD = "a schema says what columns hold, and all else follows from it"
 
-# So many numbers are shown; the file has all.
-_SHOWN, _DISTANCES_SHOWN = 20, 10
+# So many distances are shown; the file has all.
+_DISTANCES_SHOWN = 10
 
-_HEADINGS = ("query", "number", "value", "±")
-
-regress_file = functools.partial(release_files, LEAST_SQUARES)
 show_regress_plan = functools.partial(show_forecast, LEAST_SQUARES)
 
 
@@ -50,7 +62,8 @@ def fit_file(
     data: Path,
     output: Path,
     *,
-    keys: str,
+    keys: str | None,
+    schema: Path | None,
     label: str,
     groups: str | None,
     classes: str,
@@ -59,7 +72,13 @@ def fit_file(
     **options: Any,  # noqa: ANN401 (those of `write_release` and of the classifier)
 ) -> None:
     """Fit a classifier to a table and write it: whole, or not at all."""
-    given = table(data, keys=keys, labels=label, groups=groups)
+    if schema is not None:
+        _refuse_with_schema(options, keys=keys, public=public)
+        named: dict[str, Any] = {"label": label, "groups": groups, "classes": classes}
+        fit_table(data, output, schema=schema, force=force, **named, **options)
+        return
+    _check_has_keys(data, keys)
+    given = table(data, keys=keys or "keys", labels=label, groups=groups)
     check_output(output, force=force, inputs=(*given.files, public))
     write_release(
         SOFTMAX,
@@ -70,6 +89,61 @@ def fit_file(
         public_rows=public_rows(public),
         **options,
     )
+
+
+def _refuse_with_schema(options: dict[str, Any], **given: object) -> None:
+    """Raise `InvalidInput` if an option was given that is about keys; take such options away.
+
+    Args:
+        options: of the command; those that only keys have are removed.
+        **given: further ones, by name; None if they were not given.
+    """
+    own = {name: options.pop(name) for name in _OF_KEYS.keys() & options.keys()}
+    for name, value in {**given, **own}.items():
+        if value != _OF_KEYS.get(name):
+            option = f"--{name.replace('_', '-')}" if name.islower() else name
+            raise InvalidInput(f"Expected --schema or {option}, not both: {_INSTEAD}.")
+
+
+def _check_has_keys(data: Path, keys: str | None) -> None:
+    """Raise `InvalidInput` if nobody said what to read of a table, and it is not to be guessed."""
+    if keys is not None or not data.is_file() or data.suffix.lower() not in TABLES:
+        return
+    if data.suffix.lower() == ".csv" or "keys" not in column_names(data):
+        raise InvalidInput(
+            f"Expected --schema, a file that says what the columns of {data} hold; or --keys, "
+            "names of columns of numbers in a .parquet file."
+        )
+
+
+def regress_file(
+    source: Path,
+    values_file: Path | None,
+    output: Path,
+    *,
+    schema: Path | None,
+    target: str | None,
+    target_bounds: str | None,
+    target_scale: str,
+    keys: str | None,
+    values: str | None,
+    groups: str | None,
+    public: Path | None,
+    force: bool,
+    **options: Any,  # noqa: ANN401 (those of `release_files` or of the regressor)
+) -> None:
+    """Fit a regression to keys and values, or to a table with a schema, and write it."""
+    arrays: dict[str, Any] = {"keys": keys, "values": values, "public": public}
+    if schema is None:
+        if target is not None or target_bounds is not None or target_scale != SCALES[0]:
+            raise InvalidInput("Expected --target and the like with --schema.")
+        common: dict[str, Any] = {"groups": groups, "force": force, **options}
+        release_files(LEAST_SQUARES, source, values_file, output, **arrays, **common)
+        return
+    _refuse_with_schema(options, VALUES_FILE=values_file, **arrays)
+    named: dict[str, Any] = {"target": target, "target_bounds": target_bounds}
+    named |= {"target_scale": target_scale, "groups": groups, "force": force}
+    regress_table(source, output, schema=schema, **named, **options)
 
 
 def predict_file(
@@ -84,15 +158,22 @@ def predict_file(
     as_json: bool,
 ) -> None:
     """Predict labels or numbers, whatever the file is for."""
+    common: dict[str, Any] = {"force": force, "as_json": as_json}
+    release = opened_release(model)
+    if is_estimator(release):
+        flags = {"probabilities": probabilities, "balanced": balanced, "stderr": stderr}
+        predict_rows(release, queries, output, model=model, **flags, **common)
+        return
+    fit = of_kind(release, model, SoftmaxRegression, LeastSquares, GeneralizedLinear)
     check_arrays(output, several=probabilities or stderr, force=force, inputs=(model, queries))
     asked = np.asarray(read_array(queries, "queries"))
-    fit = opened(model, SoftmaxRegression, LeastSquares)
-    common: dict[str, Any] = {"force": force, "as_json": as_json}
-    if isinstance(fit, LeastSquares):
-        _refuse(model, "a classifier", {"--probabilities": probabilities, "--balanced": balanced})
+    if isinstance(fit, LeastSquares | GeneralizedLinear):
+        refuse_flags(
+            model, "a classifier", {"--probabilities": probabilities, "--balanced": balanced}
+        )
         _predict_numbers(fit, asked, output, stderr=stderr, **common)
     elif isinstance(fit, SoftmaxRegression):
-        _refuse(model, "a regression", {"--stderr": stderr})
+        refuse_flags(model, "a regression", {"--stderr": stderr})
         ways = {"probabilities": probabilities, "balanced": balanced}
         _predict_labels(fit, asked, output, **ways, **common)
 
@@ -122,7 +203,13 @@ def _predict_labels(
 
 
 def _predict_numbers(
-    fit: LeastSquares, queries: Floats, output: Path, *, stderr: bool, force: bool, as_json: bool
+    fit: LeastSquares | GeneralizedLinear,
+    queries: Floats,
+    output: Path,
+    *,
+    stderr: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write predictions; with `stderr`, a .npz with standard errors, too, which are shown."""
     if not stderr:
@@ -139,76 +226,12 @@ def _predict_numbers(
         elif not typical:
             print_page(f"{output}: predictions of shape {shape}")
         else:
-            _print_numbers(made, output)
-
-
-def _print_numbers(made: dict[str, Floats], output: Path) -> None:
-    """Print how far off the noise makes predictions, and the first of them."""
-    predictions, errors = made["predictions"], made["stderr"]
-    typical = WITHIN * float(np.median(errors))
-    print_page(
-        f"{output}: predictions of shape {predictions.shape}, ±{typical:.2g} in the median (95% of "
-        "the time; noise alone)"
-    )
-    width = predictions.shape[-1]
-    shown = zip(predictions.ravel()[:_SHOWN], errors.ravel()[:_SHOWN], strict=True)
-    cells = [
-        (str(place // width), str(place % width), f"{value:.3g}", f"{WITHIN * error:.2g}")
-        for place, (value, error) in enumerate(shown)
-    ]
-    for line in aligned([_HEADINGS, *cells], gap=2, right=True):
-        print_page(line)
-    if predictions.size > _SHOWN:
-        print_page(f"and {predictions.size - _SHOWN:,} more, in the file")
-
-
-def _refuse(model: Path, kind: str, flags: dict[str, bool]) -> None:
-    """Raise `InvalidInput` if a flag was given that a file of another kind answers to."""
-    for flag, given in flags.items():
-        if given:
-            raise InvalidInput(f"Expected {flag} with {kind}, which {model} is not.")
+            print_numbers(made["predictions"], errors, output)
 
 
 def show_fit_plan(*, classes: str, **options: Any) -> None:  # noqa: ANN401 (of `show_forecast`)
     """Print the plan of a classifier."""
     show_forecast(SOFTMAX, classes=parse_count_or_classes(classes), **options)
-
-
-def parse_classes(text: str, *, numbers: bool) -> list[str] | list[float]:
-    """Return the classes in a list like a,b,c; one with a comma in it stands in double quotes.
-
-    Args:
-        text: as it was typed.
-        numbers: whether labels are numbers.
-    """
-    try:
-        [names] = csv.reader([text])
-    except (csv.Error, ValueError):  # a line break, or nothing
-        raise InvalidInput("Expected --classes to be a list like a,b,c.") from None
-    return [_number(name) for name in names] if numbers else [name.strip() for name in names]
-
-
-def parse_count_or_classes(text: str) -> int | list[str]:
-    """Return how many classes there are, or the list of them."""
-    names = [str(name) for name in parse_classes(text, numbers=False)]
-    if len(names) != 1:
-        return names
-    try:
-        return int(names[0])
-    except ValueError:
-        raise InvalidInput("Expected --classes to be a number, or a list like a,b,c.") from None
-
-
-def _number(name: str) -> float:
-    """Return a class that is a number: a whole one if it is written like one."""
-    for kind in (int, float):
-        try:
-            number = kind(name)
-        except ValueError:
-            continue
-        if abs(number) <= _LARGEST:  # which NaN is not, either
-            return number
-    raise InvalidInput("Expected --classes to be finite numbers, as labels are.")
 
 
 def distances_file(
@@ -247,19 +270,6 @@ def _given(
     if weights_file is not None:
         raise InvalidInput("Expected --weights, a column, or a second file: not both.")
     return table(source, keys=keys, values=weights or keys, groups=groups)
-
-
-def parse_bounds(text: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return lower and upper ends, typed as LOW,HIGH or one such pair for each column."""
-    try:
-        pairs = [[float(end) for end in pair.split(",")] for pair in text.split(":")]
-        low, high = np.array(pairs).T
-    except ValueError:
-        raise InvalidInput(
-            f"Expected --bounds {text!r} to be LOW,HIGH; or, for several columns, "
-            "LOW,HIGH:LOW,HIGH:...",
-        ) from None
-    return (low[0], high[0]) if len(pairs) == 1 else (low, high)
 
 
 def query_file(

@@ -27,6 +27,7 @@ from discreet.privacy import Neighbours
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import Memory
 from discreet.readers.distances.answers import Distances
+from discreet.readers.glm import GeneralizedLinear
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile as ReleasedFile
 from discreet.readers.registry import load as open_release
@@ -41,6 +42,7 @@ _RELEASES: dict[type, tuple[str, str]] = {
     Memory: ("a memory", ": discreet attend answers from it"),
     Memories: ("the context of a model", ": discreet.integrations puts it on one"),
     LeastSquares: ("a regression", ": discreet predict answers from it"),
+    GeneralizedLinear: ("a regression", ": discreet predict answers from it"),
     SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
     Distances: ("sums of distances", ": discreet query answers from it"),
 }
@@ -156,11 +158,21 @@ def opened_release(path: Path) -> ReleasedFile:
 
 def opened(path: Path, *kinds: type[AnyRelease]) -> AnyRelease:
     """Return what is in a file, if it is of one of these kinds."""
-    found = open_release(_existing(path))
+    return of_kind(open_release(_existing(path)), path, *kinds)
+
+
+def of_kind(found: ReleasedFile, path: Path, *kinds: type[AnyRelease]) -> AnyRelease:
+    """Return what is in a file, if it is of one of these kinds.
+
+    Args:
+        found: what is in it.
+        path: of the file.
+        *kinds: that can be taken.
+    """
     for kind in kinds:
         if isinstance(found, kind):
             return found
-    wanted = " or ".join(_RELEASES[kind][0] for kind in kinds)
+    wanted = " or ".join(dict.fromkeys(_RELEASES[kind][0] for kind in kinds))
     name, hint = _RELEASES.get(type(found), _STRUCTURE)
     raise InvalidInput(f"Expected {path} to be {wanted}, and it is {name}{hint}.")
 

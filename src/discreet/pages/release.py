@@ -25,6 +25,7 @@ from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import MOSTLY_NOISE, Memory
 from discreet.readers.attention.reader import WITHIN
 from discreet.readers.distances.answers import Distances
+from discreet.readers.glm import GeneralizedLinear
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile as Release
 from discreet.readers.registry import whole_guarantee
@@ -35,6 +36,7 @@ _KINDS: dict[type, str] = {
     Memory: "a private memory: it answers what rows like a question have to say, on average",
     Memories: "the private context of a model: its layers attend to it instead of to the rows",
     LeastSquares: "a private regression: it predicts numbers from keys",
+    GeneralizedLinear: "a private regression: it predicts numbers, or several labels, of a row",
     SoftmaxRegression: "a private classifier: it says which class a key belongs to",
     Distances: "private sums of distances: how far any point is from all rows together",
 }

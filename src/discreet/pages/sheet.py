@@ -39,7 +39,8 @@ MEANINGS = {
         "What the builder did not give, so that it was read off the private rows, without noise. "
         "classes: the labels that occur, even once. bounds, target_bounds: the smallest and the "
         "largest number of a column, each of them somebody's. rows_hint: the number of rows, "
-        "rounded to one digit. The promise covers none of it."
+        "rounded to one digit. columns: whether a column holds numbers, or categories. The promise "
+        "covers none of it."
     ),
     "stream": (
         "This is one of many memories of rows that arrive in steps. The promise covers all of them "
@@ -76,6 +77,10 @@ MEANINGS = {
     ),
     "features": (
         "What the rows were turned into before they were added up; it follows from settings."
+    ),
+    "columns": (
+        "The columns of the table that the model looks at, and what is known of each: ranges and "
+        "lists that the builder gave, or that were found with a share of the budget."
     ),
     "second moments": (
         "How features go together: least squares needs it. Part of the noise is spent on it."

@@ -19,6 +19,7 @@ from discreet.pictures.figures import (
     secrets_found,
     votes,
 )
+from discreet.pictures.shapes import ShapePanel, shapes_of_columns
 from discreet.pictures.streams import noise_of_stream
 from discreet.pictures.style import Curve, as_svg, check_suffix, data_uri, dress, save
 
@@ -26,6 +27,7 @@ __all__ = [
     "OWNERS_EYES",
     "Curve",
     "Panel",
+    "ShapePanel",
     "accuracy_against_epsilon",
     "as_svg",
     "budgets",
@@ -41,5 +43,6 @@ __all__ = [
     "noise_of_stream",
     "save",
     "secrets_found",
+    "shapes_of_columns",
     "votes",
 ]

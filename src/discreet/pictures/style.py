@@ -204,16 +204,20 @@ def by_ratios(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def legend_below(figure: Figure, axes: Axes, columns: int = 1) -> None:
-    """Name what is on some axes, below all of them."""
-    figure.legend(
+def legend_below(figure: Figure, axes: Axes, columns: int = 1, *, caption: str = "") -> None:
+    """Name what is on some axes, below all of them, under a caption if there is one."""
+    made = figure.legend(
         *axes.get_legend_handles_labels(),
         loc="outside lower left",
         fontsize=9,
         frameon=False,
         labelcolor=INK,
         ncols=columns,
+        title=caption or None,
+        title_fontsize=9,
+        alignment="left",
     )
+    made.get_title().set_color(INK)
 
 
 def legend(axes: Axes, place: Place) -> None:

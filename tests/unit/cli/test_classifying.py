@@ -228,7 +228,7 @@ def test_rounds_that_are_stopped_leave_nothing_and_say_what_was_spent(folder, mo
     def stop(*_):
         raise error
 
-    monkeypatch.setattr(mechanism, "_calibrate", stop)
+    monkeypatch.setattr(mechanism, "_calibrated", stop)
     before = sorted(os.listdir(folder))
     result = run(*FIT, *TEXTS, "--features", "linear")
     assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 2)

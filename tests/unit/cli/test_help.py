@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli import app
 from discreet.features import registry
+from discreet.features.columns import TableColumns
 from discreet.readers.least_squares.mechanism import LeastSquaresOptions
 from discreet.readers.softmax.mechanism import SoftmaxOptions
+from discreet.sklearn import PrivateClassifier
 
 RUNNER = CliRunner()
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "cli.md"
@@ -45,7 +47,7 @@ def test_every_command_has_an_example_and_help_for_every_option(name):
         assert option.name == "help" or option.help, option.name
 
 
-@pytest.mark.parametrize("name", ["", "paper", "ledger", "stream", *COMMANDS])
+@pytest.mark.parametrize("name", ["", "paper", "ledger", "stream", "schema", *COMMANDS])
 def test_a_flag_takes_no_value_and_help_shows_none(name):
     for width in ("60", "80"):
         shown = RUNNER.invoke(app, [*name.split(), "--help"], env={"COLUMNS": width})
@@ -81,7 +83,9 @@ def test_options_of_models_are_the_library_s_own(name, library):
     options = {each.name: each for each in COMMANDS[name].params}
     context = typer.Context(COMMANDS[name])
     offered = [each.value for each in options["features"].shell_complete(context, "")]
-    names = ([*kind.aliases, kind.kind][0] for kind in registry.FEATURES.kinds)
+    # Features of a table with a schema are made of the schema, and have no name to ask for.
+    kinds = [kind for kind in registry.FEATURES.kinds if kind is not TableColumns]
+    names = ([*kind.aliases, kind.kind][0] for kind in kinds)
     assert offered == [registry.AUTO, *names]
     assert all(kind in options["features"].help for kind in offered)
     for field in dataclasses.fields(library):
@@ -99,6 +103,10 @@ def prepared(tmp_path, monkeypatch):
     labels = np.array(["cat", "dog", "bird"])[np.arange(400) % 3]
     columns = {"keys": list(unit_rows(400, 5)), "label": labels}
     parquet.write_table(pa.table(columns), "data.parquet")
+    pathlib.Path("public.csv").write_text("age,job\n30,nurse\n40,clerk\n", encoding="utf-8")
+    people = {"age": np.arange(400) % 70, "job": labels}
+    model = PrivateClassifier(1.0, 1e-6, classes=[0, 1], columns={"age": (0, 70), "job": "private"})
+    model.fit(people, np.arange(400) % 2).save("people.safetensors")
 
 
 # What needs more than a few seconds to run has tests of its own.
@@ -113,6 +121,7 @@ UNREAL = ("ledger void",)
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG + UNREAL])
 def test_examples_run_as_printed(prepared, name):
     before = [{"predict": "fit", "query": "distances"}.get(name, "build")]
+    before += ["schema guess"] if name.startswith("schema ") else []
     before += ["ledger create"] if name.startswith("ledger ") else []
     before += ["stream create", "stream append"] if name.startswith("stream ") else []
     for line in dict.fromkeys(example(COMMANDS[each]) for each in [*before, name]):

@@ -15,6 +15,8 @@ from data import unit_rows
 from typer.testing import CliRunner
 
 from discreet.cli import app
+from discreet.sklearn import PrivateClassifier
+from discreet.tables import Schema
 
 RUNNER = CliRunner()
 SPEND = "--epsilon 1 --delta 1e-6"
@@ -32,6 +34,8 @@ COMMANDS = {
     "ledger show": "ledger show budget.db",
     "stream show": "stream show tickets",
     "paper distance": "paper distance --rows 200",
+    "schema show": "schema show schema.toml",
+    "shapes": "shapes people.safetensors",
 }
 
 
@@ -40,6 +44,11 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("files")
     np.save(path / "keys.npy", unit_rows(60, 5))
     np.save(path / "values.npy", unit_rows(60, 3))
+    table = {"age": np.arange(90.0), "job": ["a nurse who works at night", "clerk", "other"] * 30}
+    columns = Schema({"age": (0, 90), "job": table["job"][:3]})
+    (path / "schema.toml").write_text(columns.to_toml(), encoding="utf-8")
+    model = PrivateClassifier(1.0, 1e-6, classes=["a", "b", "c"], columns=columns)
+    model.fit(table, ["a", "b", "c"] * 30).save(path / "people.safetensors")
     before = os.getcwd()
     os.chdir(path)
     build = f"build keys.npy values.npy {SPEND} --scale 2 --rows-hint 60 -o"
