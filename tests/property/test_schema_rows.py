@@ -96,8 +96,12 @@ FAITHFUL = {
 
 
 def wider(cell):
-    """A float16 as a float: Arrow makes whole numbers of them, beside one that is whole."""
-    return float(cell) if isinstance(cell, np.float16) else cell
+    """A narrow float as Python's own, where a library confuses it before we see it.
+
+    Arrow makes a whole number of a float16 beside one that is whole; to categories of pandas a
+    float32 is equal to a float that rounds to it.
+    """
+    return float(cell) if isinstance(cell, np.floating) else cell
 
 
 # Tables that make one type of a column.
@@ -107,9 +111,9 @@ TYPED = {
     "frame of arrow": lambda cells: pd.DataFrame({"a": list(cells), "b": 0}).convert_dtypes(
         dtype_backend="pyarrow"
     ),
-    "frame of categories": lambda cells: pd.DataFrame({"a": list(cells), "b": 0}).astype(
-        {"a": "category"}
-    ),
+    "frame of categories": lambda cells: pd.DataFrame(
+        {"a": [wider(each) for each in cells], "b": 0}
+    ).astype({"a": "category"}),
     "two frames": lambda cells: pd.concat(
         [pd.DataFrame({"a": list(cells[:2]), "b": 0}), pd.DataFrame({"a": list(cells[2:]), "b": 0})]
     ),
