@@ -71,7 +71,7 @@ def test_the_readme_examples_run_and_print_what_it_shows(tmp_path, monkeypatch, 
         assert block.shown is None or matches(block.shown, printed, noisy=block.noisy), printed
     assert shown[0].shown is not None
     assert names["model"].leaks_ == ()
-    assert list(names["guesses"]) == [1, 0]
+    assert list(names["guesses"]) == ["no", "yes"]
     assert names["output"].shape == names["margin"].shape == (3, 16)
 
 
