@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         noise,
         paper,
         testing,
+        text,
     )
     from discreet._api import (
         Builder,
@@ -43,14 +44,17 @@ if TYPE_CHECKING:
     from discreet._load import load
     from discreet.accounting import combine
     from discreet.readers.attention import Memories, Memory
+    from discreet.readers.discovery import discover
     from discreet.readers.distances import Distances
     from discreet.readers.least_squares import LeastSquares
     from discreet.readers.softmax import SoftmaxRegression
     from discreet.stream import Stream
+    from discreet.text import Corpus
 
 __all__ = [
     "BudgetExceeded",
     "Builder",
+    "Corpus",
     "CorruptRelease",
     "DiscreetError",
     "Distances",
@@ -74,6 +78,7 @@ __all__ = [
     "build",
     "build_many",
     "combine",
+    "discover",
     "distances",
     "kernels",
     "least_squares",
@@ -84,6 +89,7 @@ __all__ = [
     "plan",
     "softmax_regression",
     "testing",
+    "text",
 ]
 
 _ROOMS = (
@@ -93,6 +99,7 @@ _ROOMS = (
     "noise",
     "paper",
     "testing",
+    "text",
 )
 _API = (
     "Builder",
@@ -107,11 +114,13 @@ _API = (
 _FROM = {
     **dict.fromkeys(_API, "_api"),
     **dict.fromkeys(("Memories", "Memory"), "readers.attention"),
+    "Corpus": "text",
     "Distances": "readers.distances",
     "LeastSquares": "readers.least_squares",
     "SoftmaxRegression": "readers.softmax",
     "Stream": "stream",
     "combine": "accounting",
+    "discover": "readers.discovery",
     "load": "_load",
 }
 

@@ -1,19 +1,25 @@
 """`discreet.load`: whatever was released into a file, as the object that it was."""
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.readers import registry
 
+if TYPE_CHECKING:
+    from discreet.text import Corpus
+
 
 def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # noqa: ANN401 (what it is, the file says)
     """Return what is in a file, whatever was released in it.
 
-    That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression`, `Distances`, a fitted
-    estimator of `discreet.sklearn`, or a class of `discreet.paper`. (`Memory.load` and its like
-    open one kind, and say so to a type checker.)
+    That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression`, `Distances`, a
+    `Corpus`, a fitted estimator of `discreet.sklearn`, or a class of `discreet.paper`.
+    (`Memory.load` and its like open one kind, and say so to a type checker.)
 
     Args:
         path: of the file.
@@ -28,7 +34,7 @@ def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # no
 
     Warns with `NotPrivateWarning` if it was made with a test source of noise.
     """
-    release = registry.load(path, reference=reference)
+    release = registry.load(path, reference=reference, more={"discreet-corpus": _corpus})
     if getattr(getattr(release, "released", None), "estimator", None) is None:
         return release
     try:
@@ -39,3 +45,10 @@ def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # no
             f"{type(release).__name__}.load opens the same file without it, and takes keys."
         ) from None
     return restored(release)
+
+
+def _corpus(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> "Corpus":  # noqa: ANN401
+    """Return a corpus."""
+    from discreet.text import file  # here, because few files need it
+
+    return file.restored(settings, tensors)

@@ -4,8 +4,16 @@ What mechanisms cost, alone and together, how much noise a budget needs, and rec
 mechanisms a release is made of.
 """
 
-from discreet.accounting.compose import advanced, basic, calibrate, tight, with_sampler_error
+from discreet.accounting.compose import (
+    advanced,
+    basic,
+    calibrate,
+    gaussian_beside,
+    tight,
+    with_sampler_error,
+)
 from discreet.accounting.events import (
+    Disclosure,
     DiscreteLaplace,
     Gaussian,
     Laplace,
@@ -16,6 +24,7 @@ from discreet.accounting.gaussian import gaussian_epsilon, gaussian_sigma
 from discreet.accounting.receipt import Receipt, combine
 
 __all__ = [
+    "Disclosure",
     "DiscreteLaplace",
     "Gaussian",
     "Laplace",
@@ -26,6 +35,7 @@ __all__ = [
     "basic",
     "calibrate",
     "combine",
+    "gaussian_beside",
     "gaussian_epsilon",
     "gaussian_sigma",
     "tight",

@@ -10,8 +10,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from discreet import _validate
-from discreet.accounting.events import Gaussian, Mechanism, check_mechanisms, one_relation, pairs_of
-from discreet.accounting.gaussian import LARGEST_MU, LEAST_DELTA
+from discreet.accounting.events import (
+    Disclosure,
+    Gaussian,
+    Mechanism,
+    check_mechanisms,
+    one_relation,
+    pairs_of,
+)
+from discreet.accounting.gaussian import LARGEST_MU, LEAST_DELTA, gaussian_sigma
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.privacy import Privacy, rounded_up
 
@@ -23,6 +30,9 @@ _GRID_EPSILON, _GRID_DELTA = 1 + 1e-3, 2.0
 
 # More than the relative error of the sums of `concentrated_epsilon`.
 _SUMS_ROUNDING = 1e-12
+
+# `gaussian_beside` finds σ to this relative precision, and gives up this far (in logarithms).
+_SIGMA_PRECISION, _HOPELESS = 1e-4, 12.0
 
 # `calibrate` finds the noise factor to this relative precision, and ends on the private side.
 _PRECISION = 1e-6
@@ -98,7 +108,11 @@ def tight(mechanisms: Sequence[tuple[Mechanism, int]], *, delta: float) -> float
         1.9945
     """
     delta = _validate.real("delta", delta, above=0, below=1)
-    pairs = check_mechanisms(mechanisms)
+    pairs, delta = _without_disclosures(check_mechanisms(mechanisms), delta)
+    if delta <= 0:
+        return math.inf
+    if not pairs:
+        return 0.0
     if _gaussian_ratio(pairs) > LARGEST_MU:  # beyond the closed form: nobody is protected
         return concentrated_epsilon(pairs, delta)
     pairs = _merge_gaussians(pairs)
@@ -264,6 +278,62 @@ def with_sampler_error(privacy: Privacy, total_variation: float) -> Privacy:
     _validate.real("privacy.epsilon", privacy.epsilon, at_least=0, at_most=700)
     delta = privacy.delta + (1 + math.exp(privacy.epsilon)) * eta
     return Privacy(privacy.epsilon, min(delta, 1.0), privacy.neighbours)
+
+
+def gaussian_beside(
+    others: Sequence[tuple[Mechanism, int]], *, target: Privacy, sensitivity: float = 1.0
+) -> float:
+    """Return σ of the Gaussian mechanism that spends, beside others, the whole of a target.
+
+    The least σ, but for a part in ten thousand, whose tight composition with them stays within.
+
+    Args:
+        others: (mechanism, how many times); their noise is fixed, and fits the target.
+        target: the total (ε, δ), under their neighbouring relation.
+        sensitivity: Δ of the Gaussian mechanism.
+
+    Raises:
+        BudgetExceeded: the others leave nothing for it.
+    """
+    pairs = check_mechanisms(others)
+
+    def overspent(log_sigma: float) -> float:
+        gaussian = Gaussian(
+            sigma=math.exp(log_sigma), sensitivity=sensitivity, neighbours=target.neighbours
+        )
+        spent = tight([*pairs, (gaussian, 1)], delta=target.delta)
+        return min(max(math.log(max(spent, 1e-300) / target.epsilon), -50.0), 50.0)
+
+    alone = gaussian_sigma(epsilon=target.epsilon, delta=target.delta, sensitivity=sensitivity)
+    low = high = math.log(alone)
+    while overspent(high) > 0:
+        low, high = high, high + 0.5
+        if high - math.log(alone) > _HOPELESS:
+            raise BudgetExceeded("Expected the other mechanisms to leave room for a Gaussian.")
+    while high - low > _SIGMA_PRECISION:
+        middle = (low + high) / 2
+        low, high = (low, middle) if overspent(middle) <= 0 else (middle, high)
+    return math.exp(high)
+
+
+def _without_disclosures(
+    pairs: Sequence[tuple[Mechanism, int]], delta: float
+) -> tuple[list[tuple[Mechanism, int]], float]:
+    """Return the other mechanisms, and the δ that is left for them.
+
+    With P the probability that any disclosure tells all, δ(ε) of everything is P + (1 - P)·δ'(ε),
+    with δ' of the others: a product of pairs one of which has no loss but an infinite one.
+    """
+    others = [pair for pair in pairs if not isinstance(pair[0], Disclosure)]
+    if len(others) == len(pairs):
+        return others, delta
+    logs = math.fsum(
+        count * math.log1p(-each.infinite_loss)
+        for each, count in pairs
+        if isinstance(each, Disclosure)
+    )
+    none = math.exp(logs)
+    return others, (delta + math.expm1(logs) * (1 + _SUMS_ROUNDING)) / none
 
 
 def _sums_cover(epsilon: float, delta: float, pairs: Sequence[tuple[Mechanism, int]]) -> bool:

@@ -3,7 +3,8 @@
 A `Mechanism` is noise of a known law added to a quantity of known sensitivity under a named
 neighbouring relation. It knows its exact trade-off δ(ε) for the worst pair of neighbours. All four
 laws are symmetric and log-concave, so the worst pair is a shift by the whole sensitivity in one
-coordinate, and both directions of the comparison are the same (`docs/privacy.md`).
+coordinate, and both directions of the comparison are the same (`docs/privacy.md`). A `Disclosure`
+has no noise of its own: it is the chance that something is named which only one unit has.
 """
 
 import abc
@@ -372,9 +373,70 @@ class TruncatedLaplace(Mechanism):
         return self.delta
 
 
+@dataclass(frozen=True, kw_only=True)
+class Disclosure(Mechanism):
+    """With a small probability everything about a unit is told; else nothing is.
+
+    What a threshold lets through of words that only one unit has: a release that names what is
+    in the data is a Gaussian mechanism beside this one. `docs/privacy.md`, "What is in the data".
+
+    Attributes:
+        probability: p, above 0 and below 1: δ(ε) = p for every ε ≥ 0, in both directions.
+        neighbours: the relation that it is meant under.
+    """
+
+    kind = "disclosure"
+
+    probability: float
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        _set(self, "probability", _validate.real("probability", self.probability, above=0, below=1))
+        _set(self, "neighbours", Neighbours.parse(self.neighbours))
+
+    @property
+    def spread(self) -> float:
+        """There is no finite loss."""
+        return 0.0
+
+    def _delta(self, epsilons: Floats) -> Floats:
+        return np.full_like(epsilons, self.probability, dtype=np.float64)
+
+    def with_noise_times(self, factor: float) -> Self:  # noqa: ARG002
+        """Return the same: no noise changes it.
+
+        Args:
+            factor: not used.
+        """
+        return self
+
+    @property
+    def infinite_loss(self) -> float:
+        """P."""
+        return self.probability
+
+    @property
+    def truncation(self) -> float:
+        """P."""
+        return self.probability
+
+    @property
+    def least_factor(self) -> float:
+        """Any."""
+        return 0.0
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return 0 if p is within δ, and infinity if not.
+
+        Args:
+            delta: above 0 and below 1.
+        """
+        return 0.0 if self.probability <= delta else math.inf
+
+
 # All there are. Closed: a mechanism whose δ(ε) nobody has proved does not get into a receipt.
 _KINDS: dict[str, type[Mechanism]] = {
-    kind.kind: kind for kind in (Gaussian, Laplace, DiscreteLaplace, TruncatedLaplace)
+    kind.kind: kind for kind in (Gaussian, Laplace, DiscreteLaplace, TruncatedLaplace, Disclosure)
 }
 
 

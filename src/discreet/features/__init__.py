@@ -12,6 +12,7 @@ from discreet.features.kernel import Kernel
 from discreet.features.landmarks import Landmarks, UnitLandmarks
 from discreet.features.linear import Linear, UnitLinear
 from discreet.features.minimax import Minimax
+from discreet.features.nearest import Nearest
 from discreet.features.public_rows import PublicRows
 from discreet.features.taylor import Taylor
 
@@ -26,6 +27,7 @@ __all__ = [
     "Linear",
     "LinearAndFourier",
     "Minimax",
+    "Nearest",
     "PublicRows",
     "RowMap",
     "SymmetricMap",

@@ -20,6 +20,7 @@ from discreet.features.kernel import Kernel, Wanted
 from discreet.features.landmarks import Landmarks, UnitLandmarks
 from discreet.features.linear import Linear, UnitLinear
 from discreet.features.minimax import Minimax
+from discreet.features.nearest import Nearest
 from discreet.features.taylor import Taylor
 
 AUTO = "auto"
@@ -37,6 +38,7 @@ KINDS: tuple[type[RowMap], ...] = (
     UnitLandmarks,
     Cosines,
     TableColumns,
+    Nearest,
 )
 
 AnyMap = TypeVar("AnyMap", bound=RowMap)

@@ -21,6 +21,7 @@ from discreet.readers.distances.mechanism import DISTANCES
 from discreet.readers.glm.mechanism import GLM
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.softmax.mechanism import SOFTMAX
+from discreet.readers.table.mechanism import TABLE
 from discreet.sums import container
 from discreet.sums.mechanism import Mechanism
 from discreet.sums.release import Release
@@ -34,6 +35,7 @@ MECHANISMS: tuple[Mechanism[Any, Any, Any], ...] = (
     SOFTMAX,
     DISTANCES,
     GLM,
+    TABLE,
 )
 
 # Whatever answers from sums, and whatever a file can hold.
@@ -54,7 +56,12 @@ def mechanism_named(name: object) -> Mechanism[Any, Any, Any]:
     return _validate.reject_argument("reader", name, f"one of {[each.name for each in MECHANISMS]}")
 
 
-def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # noqa: ANN401 (what it is, the file says)
+def load(
+    path: str | os.PathLike[str],
+    *,
+    reference: Array = None,
+    more: Mapping[str, Restorer[Any]] | None = None,
+) -> Any:  # noqa: ANN401 (what it is, the file says)
     """Return what is in a file, whatever was released in it.
 
     That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression`, `Distances` or a
@@ -66,6 +73,7 @@ def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # no
         reference: of a memory or a bundle of them: public points to read near in place of those in
             the file (`Memory.with_reference`); for a bundle also a list with one array for each.
             None for those in the file.
+        more: kinds of files that rooms further down know of, and what restores them.
 
     Raises:
         CorruptRelease: the file is none, was cut short or altered.
@@ -73,7 +81,7 @@ def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # no
 
     Warns with `NotPrivateWarning` if it was made with a test source of noise.
     """
-    release = read(path, from_bytes)
+    release = read(path, lambda data: unpack(data, {**_restorers(), **(more or {})}))
     if reference is None:
         return release
     if not isinstance(release, (Memory, Memories)):

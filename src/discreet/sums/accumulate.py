@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -27,7 +27,8 @@ from discreet import _validate
 from discreet._typing import Floats, Integers
 from discreet.errors import InvalidInput
 from discreet.sums import records
-from discreet.sums.layout import AnyLayout_co, RowLayout
+from discreet.sums.cells import CellLayout
+from discreet.sums.layout import AnyLayout_co, Norm, RowLayout
 from discreet.sums.moments import SecondMoments
 from discreet.sums.settings import Settings, Unit
 from discreet.sums.source import Advance, Index, Records, Table, unseen
@@ -67,7 +68,11 @@ class Accumulator(Generic[AnyLayout_co]):
         self.ids: set[object] = set()
         self._by_record = settings.unit is Unit.RECORD
         # A short record is handled in one piece, over all layers, whatever its width.
-        self._gram_rows = records.gram_rows(settings) if self._by_record else 1
+        self._in_cells = any(each.norm is Norm.L1 for each in settings.layouts)
+        if self._in_cells and len(settings.layouts) > 1:
+            raise InvalidInput("Expected one layer of cells.")
+        by_gram = self._by_record and not self._in_cells
+        self._gram_rows = records.gram_rows(settings) if by_gram else 1
         self._memory = np.empty(0)
 
     def __reduce__(self) -> NoReturn:
@@ -91,12 +96,15 @@ class Accumulator(Generic[AnyLayout_co]):
         if owners is not None:
             check_disjoint(self.ids, owners.ids)
         self.whole = False
-        if owners is None:
+        if self._in_cells:
+            self._add_cells(tables[0], owners, advance)
+        elif owners is None:
             for layer, table in enumerate(tables):
                 self._add_rows(layer, table, range(rows), self.sums, advance)
         else:
             for size, members in records.by_size(owners.of_row):
                 self._add_records(tables, size, members, advance)
+        if owners is not None:
             self.ids.update(owners.ids)
         self.rows += rows
         self.whole = True
@@ -120,6 +128,31 @@ class Accumulator(Generic[AnyLayout_co]):
                 f"{wanted_groups}, as in the first chunk (the unit is a {self.settings.unit})",
             )
         return rows
+
+    def _add_cells(self, table: Table, owners: Records | None, advance: Advance) -> None:
+        """Count rows in cells, record by record: what a record adds is capped."""
+        layout = cast("CellLayout", self.settings.layouts[0])
+        cells = np.empty((table.rows, len(layout.shapes)), dtype=np.int64)
+        width = layout.kernel.dim + layout.value_width
+        chunk = max(_FEATURES_AT_ONCE // self._threads // max(4 * width, 1), 1)
+
+        def find(index: Index, thread: int) -> Iterator[tuple[Index, Integers]]:
+            del thread
+            yield index, layout.cells(*table.read(index))
+
+        def take(done: tuple[Index, Integers]) -> None:
+            index, found = done
+            cells[index] = found
+            advance(len(found))
+
+        threads = max(min(self._threads, -(-table.rows // chunk)), 1)
+        share_out(_pieces(range(table.rows), chunk), find, take, threads=threads)
+        if owners is None:
+            layout.add(cells, self.sums, rows_of=1, cap=layout.units)
+            return
+        cap = int(layout.record_bound(self.settings.group_rows))
+        for size, members in records.by_size(owners.of_row):
+            layout.add(cells[members.ravel()], self.sums, rows_of=size, cap=cap)
 
     def _add_rows(
         self,

@@ -23,7 +23,7 @@ from discreet.accounting.receipt import but_for
 from discreet.errors import CorruptRelease
 from discreet.noise.correlated import StateNoise
 from discreet.privacy import Guarantee
-from discreet.sums.layout import RowLayout
+from discreet.sums.layout import Norm, RowLayout
 from discreet.sums.release import Release, Released
 from discreet.sums.settings import Unit, rows_are_public, unit_sensitivity
 
@@ -118,7 +118,7 @@ def settings_of(released: Released[RowLayout]) -> dict[str, object]:
     return {
         **released.layout.parameters(),
         "guarantee": asdict(released.guarantee),
-        "mechanism": asdict(released.mechanism),
+        **_mechanisms(released),
         "sigma": released.sigma,
         "source": released.source,
         "private": released.private,
@@ -132,6 +132,24 @@ def settings_of(released: Released[RowLayout]) -> dict[str, object]:
         **({} if released.stream is None else {"stream": released.stream.parameters()}),
         **({} if released.estimator is None else {"estimator": dict(released.estimator)}),
     }
+
+
+def _mechanisms(released: Released[RowLayout]) -> dict[str, object]:
+    """Return what the release is made of: one Gaussian mechanism; or whatever is on its receipt."""
+    pairs = released.receipt.mechanisms
+    if len(pairs) == 1 and isinstance(pairs[0][0], accounting.Gaussian) and released.share == 1:
+        return {"mechanism": asdict(pairs[0][0])}
+    made_of = [[each.to_dict(), count] for each, count in pairs]
+    return {"mechanisms": made_of, "of_budget": released.share}
+
+
+def _made_of(settings: dict[str, Any]) -> tuple[tuple[accounting.Mechanism, int], ...]:
+    """Return the mechanisms that a file says its release is made of."""
+    if "mechanism" in settings:
+        return ((accounting.Gaussian(**settings["mechanism"]), 1),)
+    return tuple(
+        (accounting.Mechanism.from_dict(each), count) for each, count in settings["mechanisms"]
+    )
 
 
 def restore(
@@ -156,21 +174,22 @@ def restore(
         part.flags.writeable = False
     state, *others = parts
     guarantee = Guarantee(**settings["guarantee"])
-    mechanism = accounting.Gaussian(**settings["mechanism"])
     stream = StateNoise.restore(settings["stream"]) if "stream" in settings else None
-    _check_claims(guarantee, mechanism, layout, settings, stream)
-    return Released(
+    released = Released(
         state=state,
         others=tuple(others),
         layout=layout,
         guarantee=guarantee,
-        receipt=_receipt(guarantee, mechanism, settings),
+        receipt=_receipt(guarantee, _made_of(settings), settings),
         stream=stream,
         estimator=_estimator(settings),
+        share=settings.get("of_budget", 1.0),
         **{
             name: settings[name] for name in ("sigma", "group_rows", "rows", "rows_hint", "version")
         },
     )
+    _check_claims(released)
+    return released
 
 
 def _estimator(settings: dict[str, Any]) -> Mapping[str, Any] | None:
@@ -182,11 +201,13 @@ def _estimator(settings: dict[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _receipt(
-    guarantee: Guarantee, mechanism: accounting.Gaussian, settings: dict[str, Any]
+    guarantee: Guarantee,
+    mechanisms: tuple[tuple[accounting.Mechanism, int], ...],
+    settings: dict[str, Any],
 ) -> Receipt:
     made = Receipt(
         id=settings["release"],
-        mechanisms=((mechanism, 1),),
+        mechanisms=mechanisms,
         neighbours=guarantee.neighbours,
         unit=guarantee.unit,
         scope=guarantee.scope,
@@ -200,25 +221,48 @@ def _receipt(
     return replace(made, scope=scope)
 
 
-def _check_claims(
-    guarantee: Guarantee,
-    mechanism: accounting.Gaussian,
-    layout: RowLayout,
-    settings: dict[str, Any],
-    stream: StateNoise | None,
-) -> None:
+def _check_claims(released: Released[RowLayout]) -> None:
     """Check that noise, mechanism and guarantee belong together, as far as a file can tell."""
-    sensitivity = unit_sensitivity(
-        layout, guarantee.neighbours, Unit(guarantee.unit), settings["group_rows"]
-    )
-    factor = 1.0 if stream is None else stream.factor
+    guarantee, stream = released.guarantee, released.stream
+    by_record = guarantee.unit == Unit.RECORD
     fits = (
-        mechanism.sensitivity >= math.sqrt(layout.head_count) * (1 - 1e-12)
-        and math.isclose(settings["sigma"], mechanism.sigma * sensitivity * factor, rel_tol=1e-9)
-        and covers(guarantee, [(mechanism, 1)])
-        and (settings["group_rows"] == 1 or guarantee.unit == Unit.RECORD)
-        and (stream is None or not stream.continual.enforced or guarantee.unit == Unit.RECORD)
-        and (settings["rows"] is None or rows_are_public(guarantee.neighbours, guarantee.unit))
+        (_fits_cells(released) if released.layout.norm is Norm.L1 else _fits_gaussian(released))
+        and covers(guarantee, released.receipt.mechanisms)
+        and (released.group_rows == 1 or by_record)
+        and (stream is None or not stream.continual.enforced or by_record)
+        and (released.rows is None or rows_are_public(guarantee.neighbours, guarantee.unit))
     )
     if not fits:
         raise CorruptRelease("Expected the noise to be what the guarantee needs.")
+
+
+def _fits_gaussian(released: Released[RowLayout]) -> bool:
+    """Whether the noise is that of the Gaussian mechanism, or of a share of it."""
+    mechanism, layout = released.mechanism, released.layout
+    needed = released.noise_multiplier * _sensitivity(released)
+    return mechanism.sensitivity >= math.sqrt(layout.head_count) * (1 - 1e-12) and math.isclose(
+        released.sigma, needed, rel_tol=1e-9
+    )
+
+
+def _fits_cells(released: Released[RowLayout]) -> bool:
+    """Whether the noise of every part is on the receipt, for counts that move as these do."""
+    left = [each for each, count in released.receipt.mechanisms for _ in range(min(count, 8))]
+    for scale in released.scales:
+        part = accounting.DiscreteLaplace(
+            scale=scale,
+            sensitivity=round(_sensitivity(released)),
+            neighbours=released.guarantee.neighbours,
+        )
+        if part not in left:
+            return False
+        left.remove(part)
+    return True
+
+
+def _sensitivity(released: Released[RowLayout]) -> float:
+    """Return how far a unit moves the sums, by what their layout says."""
+    guarantee = released.guarantee
+    return unit_sensitivity(
+        released.layout, guarantee.neighbours, Unit(guarantee.unit), released.group_rows
+    )

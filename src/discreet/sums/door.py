@@ -10,22 +10,26 @@ issued, the ledger counts it, the noise is drawn.
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Generic, NoReturn, Self, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
+
+import numpy as np
 
 from discreet import _validate
 from discreet._typing import Integers
 from discreet._validate import Note
-from discreet.accounting import Receipt
+from discreet.accounting import Gaussian, Mechanism, Receipt
 from discreet.errors import BudgetExceeded, InvalidInput, LedgerError
 from discreet.ledger.ledger import Account, count
 from discreet.noise import Entropy, SystemEntropy
+from discreet.privacy import Guarantee
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.layout import AnyLayout_co, RowLayout
 from discreet.sums.partial import Partial
 from discreet.sums.release import Released
+from discreet.sums.selection import Selection
 from discreet.sums.settings import Settings
 from discreet.sums.source import Advance, RowSource, Table, unseen
 
@@ -49,7 +53,9 @@ class Door(Generic[AnyLayout_co]):
     """Adds rows up, and releases the sums with noise, under one budget. PRIVATE.
 
     (ε, δ) as in the settings, for all that comes out together: sums with a share s of the squared
-    budget get noise of σ/√s, so all of them are one Gaussian mechanism of the whole σ.
+    budget get noise of σ/√s, so all of them are one Gaussian mechanism of the whole σ. What is not
+    Gaussian (counts in cells, names that many have) is on the receipt by itself, and comes out as
+    often as it is there.
 
     Attributes:
         settings: the public settings of the whole release.
@@ -85,6 +91,8 @@ class Door(Generic[AnyLayout_co]):
         self._spent = 0.0
         self._drawn = 0
         self._rows: int | None = None
+        # What is on the receipt beside the Gaussian mechanism, and has not come out yet.
+        self._left = [each for each in settings.mechanisms if not isinstance(each, Gaussian)]
         settings.check(account)
 
     def __reduce__(self) -> NoReturn:
@@ -120,13 +128,55 @@ class Door(Generic[AnyLayout_co]):
             share: of the squared budget.
             view: what is added up of a table, row by row.
         """
-        part = self.settings.part(layout, share)
+        return self.sum_of(self.settings.part(layout, share), rows, view=view)
+
+    def sum_of(
+        self,
+        part: Settings[RowLayout],
+        rows: RowSource,
+        *,
+        view: Callable[[Table], Table] = lambda table: table,
+    ) -> list[Integers]:
+        """Return noisy sums over all rows, as `sum` does, of a part with settings of its own.
+
+        Args:
+            part: of one layer: cells whose mechanisms are on the receipt, or a share of the squared
+                budget.
+            rows: all of them; the same in every pass.
+            view: what is added up of a table, row by row.
+        """
         accumulator = Accumulator(part)
         self.add(rows, accumulator, view)
         if self._rows not in {None, accumulator.rows}:
             raise InvalidInput("Expected the same rows in every pass: their number has changed.")
         self._rows = accumulator.rows
         return self._noisy(accumulator.sums, part)
+
+    def portion(self, settings: Settings[AnyLayout]) -> "Portion[AnyLayout]":
+        """Return a door for a part of the program, with settings and rows of its own.
+
+        What comes out of it is on the receipt of this one.
+
+        Args:
+            settings: of that part: with a share of the squared budget, and the same promise.
+        """
+        return Portion(self, settings)
+
+    def select(self, selection: Selection, totals: Mapping[str, int]) -> dict[str, int]:
+        """Return the names whose noisy totals are above the threshold, with these totals.
+
+        Nothing is told of the others, not even how many there are.
+
+        Args:
+            selection: how much a unit can add, the noise and the threshold.
+            totals: exact, in lattice units, of every name that is in the data, and of no other.
+        """
+        self._charge(selection.share, [selection.disclosure])
+        names = sorted(totals)
+        noisy = selection.law.sample(len(names), entropy=self._entropy)
+        noisy += np.array([totals[name] for name in names], dtype=np.int64)
+        kept = np.flatnonzero(noisy >= selection.threshold)
+        return {names[at]: int(noisy[at]) for at in kept}
 
     def add(
         self,
@@ -177,35 +227,50 @@ class Door(Generic[AnyLayout_co]):
             layout: of one layer of the settings.
             parts: one array for each part of it.
         """
+        return self._released(layout, parts, self.settings)
+
+    def released_part(
+        self, part: Settings[AnyLayout], parts: list[Integers]
+    ) -> Released[AnyLayout]:
+        """Return the release of what came out of `sum_of`.
+
+        Args:
+            part: the settings that it had.
+            parts: what came out.
+        """
+        [layout] = part.layouts
+        return self._released(layout, parts, part)
+
+    def _released(
+        self, layout: AnyLayout, parts: list[Integers], settings: Settings[Any]
+    ) -> Released[AnyLayout]:
         if self._receipt is None:
             raise BudgetExceeded("Expected noise to have been drawn.")
         for part in parts:
             part.flags.writeable = False
-        settings = self.settings
         return Released(
             state=parts[0],
             others=tuple(parts[1:]),
             layout=layout,
-            guarantee=settings.guarantee(self._receipt),
+            guarantee=self.settings.guarantee(self._receipt),
             receipt=self._receipt,
             sigma=settings.sigma(layout),
+            share=settings.share,
             group_rows=settings.group_rows,
             rows=self._rows if settings.public_rows else None,
             rows_hint=settings.rows_hint,
         )
 
+    @property
+    def promise(self) -> tuple[Guarantee, Receipt]:
+        """What is promised of all that has come out, and the receipt for it."""
+        if self._receipt is None:
+            raise BudgetExceeded("Expected noise to have been drawn.")
+        return self.settings.guarantee(self._receipt), self._receipt
+
     def _noisy(self, sums: list[Integers], settings: Settings[RowLayout]) -> list[Integers]:
         """Return sums with noise, once they are accounted for; empties the list."""
-        spent = self._spent + settings.share
-        if spent > 1 + _ROUNDING:
-            raise BudgetExceeded(f"Expected a release that has not been made: {_RELEASED}.")
-        if self._receipt is None:
-            receipt = self.settings.receipt(self._entropy)
-            count(self._account, receipt, delta=self.settings.privacy.delta)
-            self._receipt = receipt
-        self._spent, self._drawn = spent, self._drawn + 1
-        if self._latch is not None:
-            self._latch.spend()
+        self._charge(*_cost(settings))
         noisy = []
         for layout in settings.layouts:
             for law, shape in zip(settings.laws(layout), layout.shapes, strict=True):
@@ -213,6 +278,64 @@ class Door(Generic[AnyLayout_co]):
                 drawn += sums.pop(0)
                 noisy.append(drawn)
         return noisy
+
+    def _charge(self, share: float, others: Sequence[Mechanism]) -> None:
+        """Account for what is about to be drawn, or raise: receipt, then ledger, then latch.
+
+        Args:
+            share: of the squared budget of the Gaussian mechanism.
+            others: mechanisms that are not Gaussian; each comes off the receipt once.
+        """
+        spent, left = self._spent + share, list(self._left)
+        for each in others:
+            if each not in left:
+                raise BudgetExceeded(f"Expected a release that has not been made: {_RELEASED}.")
+            left.remove(each)
+        if spent > 1 + _ROUNDING:
+            raise BudgetExceeded(f"Expected a release that has not been made: {_RELEASED}.")
+        if self._receipt is None:
+            receipt = self.settings.receipt(self._entropy)
+            count(self._account, receipt, delta=self.settings.privacy.delta)
+            self._receipt = receipt
+        self._spent, self._left, self._drawn = spent, left, self._drawn + 1
+        if self._latch is not None:
+            self._latch.spend()
+
+
+class Portion(Door[AnyLayout_co]):
+    """A door for a part of a program: what it lets out is accounted for by the door it is in.
+
+    Args:
+        whole: the door of the release.
+        settings: of this part, a share of the squared budget.
+    """
+
+    def __init__(self, whole: Door[Any], settings: Settings[AnyLayout_co]) -> None:
+        if settings.privacy != whole.settings.privacy or settings.beside != whole.settings.beside:
+            raise InvalidInput("Expected a part of a release to have the promise of the whole.")
+        self.settings = settings
+        self.begin = whole.begin
+        self._whole = whole
+        self._entropy = whole._entropy  # noqa: SLF001 (its own kind)
+        self._passes = whole._passes  # noqa: SLF001
+        self._rows: int | None = None
+
+    def _charge(self, share: float, others: Sequence[Mechanism]) -> None:
+        self._whole._charge(share, others)  # noqa: SLF001 (its own kind)
+
+    def _released(
+        self, layout: AnyLayout, parts: list[Integers], settings: Settings[Any]
+    ) -> Released[AnyLayout]:
+        return self._whole._released(layout, parts, settings)  # noqa: SLF001 (its own kind)
+
+    @property
+    def _drawn(self) -> int:  # type: ignore[override]  # the whole counts
+        return self._whole._drawn  # noqa: SLF001 (its own kind)
+
+
+def _cost(settings: Settings[RowLayout]) -> tuple[float, tuple[Mechanism, ...]]:
+    """Return the share of the squared budget that sums cost, and their other mechanisms."""
+    return (0.0, settings.mechanisms) if settings.pure else (settings.share, ())
 
 
 class Latch:

@@ -10,6 +10,7 @@ import abc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -33,6 +34,13 @@ _EXACT_FLOAT = 2**53
 _ROUNDING = 1 + 2.0**-50
 
 
+class Norm(StrEnum):
+    """How the contribution of a row is measured."""
+
+    L1 = "L1"
+    L2 = "L2"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowLayout(abc.ABC):
     """Map, bounds and lattice of one layer, with its heads.
@@ -43,11 +51,14 @@ class RowLayout(abc.ABC):
 
     Attributes:
         noun: what is built of it, in one word, and in the plural.
+        norm: in which contributions are bounded, and so which noise they get: Gaussian noise for
+            lengths (L2), discrete Laplace noise for sums of magnitudes (L1; see `sums.cells`).
         kernel: the feature map of keys.
         heads: leading axes of keys and values; () for one head.
     """
 
     noun: ClassVar[tuple[str, str]]
+    norm: ClassVar[Norm] = Norm.L2
 
     kernel: RowMap
     heads: tuple[int, ...]
@@ -126,6 +137,14 @@ class RowLayout(abc.ABC):
     def row_bound(self) -> float:
         """C: the largest norm of a row's contribution to one head, in lattice units."""
         return self.outer_bound
+
+    def record_bound(self, group_rows: float) -> float:
+        """Return the largest norm of a record's contribution to one head, in lattice units.
+
+        Args:
+            group_rows: the influence of a record, in rows.
+        """
+        return group_rows * self.row_bound
 
     @property
     @abc.abstractmethod

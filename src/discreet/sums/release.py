@@ -1,19 +1,21 @@
 """What a build releases: noisy sums with what is public about them, and the base of all readers."""
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from discreet import _validate, accounting
 from discreet._typing import Integers
 from discreet._version import __version__
 from discreet.accounting import Receipt
-from discreet.noise import RoundedGaussian
+from discreet.errors import InvalidInput
 from discreet.noise.correlated import StateNoise
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
-from discreet.sums.layout import AnyLayout_co, RowLayout
+from discreet.sums.layout import AnyLayout_co, Norm, RowLayout
+from discreet.sums.settings import law_of, part_sigmas
 
 if TYPE_CHECKING:
     from discreet.privacy import Card
@@ -36,6 +38,8 @@ class Released(Generic[AnyLayout_co]):
         others: the other parts of the sums, if the layout has several; with noise in proportion.
         stream: of a state of a stream: what its noise is made of. None if noise was drawn once.
         estimator: of a release that an estimator made: how rows became keys, as JSON knows it.
+        share: of the squared budget of the receipt's Gaussian mechanism; one unless other sums
+            were released with it.
     """
 
     state: Integers
@@ -50,14 +54,19 @@ class Released(Generic[AnyLayout_co]):
     others: tuple[Integers, ...] = ()
     stream: StateNoise | None = None
     estimator: Mapping[str, Any] | None = None
+    share: float = 1.0
 
     def __post_init__(self) -> None:
         """Check what a file may get wrong; the state itself is checked where it is read."""
         _validate.instance("layout", self.layout, RowLayout)
         _validate.instance("receipt", self.receipt, Receipt)
-        _validate.instance("mechanism", self.mechanism, accounting.Gaussian)
+        if self.layout.norm is Norm.L2:
+            _validate.instance("mechanism", self.mechanism, accounting.Gaussian)
         _validate.instance("version", self.version, str)
-        _validate.real("sigma", RoundedGaussian(sigma=self.sigma).sigma, above=0)
+        _validate.real("sigma", self.sigma, above=0)
+        _validate.real("share", self.share, above=0, at_most=1)
+        for each in self.scales:  # raises if noise of that size cannot be drawn
+            law_of(self.layout, each)
         _validate.real("group_rows", self.group_rows, above=0)
         for name in ("rows", "rows_hint"):
             if getattr(self, name) is not None:
@@ -65,14 +74,24 @@ class Released(Generic[AnyLayout_co]):
 
     @property
     def mechanism(self) -> accounting.Gaussian:
-        """The whole release, as the accountant sees it: one Gaussian mechanism."""
-        [(mechanism, _)] = self.receipt.mechanisms
-        return cast("accounting.Gaussian", mechanism)  # checked when this was made
+        """All that is Gaussian in the release, as the accountant sees it: one mechanism."""
+        found = [
+            each for each, _ in self.receipt.mechanisms if isinstance(each, accounting.Gaussian)
+        ]
+        if len(found) != 1:
+            raise InvalidInput("Expected a release with one Gaussian mechanism.")
+        return found[0]
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """σ of the noise on each part (of cells: its scale), in lattice units."""
+        return part_sigmas(self.layout, self.sigma)
 
     @property
     def noise_multiplier(self) -> float:
         """σ of the noise in units of what a unit can change in one head, by a single release."""
-        return self.mechanism.sigma * (1.0 if self.stream is None else self.stream.factor)
+        factor = 1.0 if self.stream is None else self.stream.factor
+        return self.mechanism.sigma * factor / math.sqrt(self.share)
 
     @property
     def private(self) -> bool:

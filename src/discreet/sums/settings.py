@@ -1,5 +1,8 @@
 """The public settings of a release: one Gaussian mechanism over all heads and layers.
 
+Or, where contributions are bounded in the L1 norm (`sums.cells`), discrete Laplace noise; and a
+release may be made of both, and of names that only many have (`beside`).
+
 Mechanisms make them from options and shapes (`Mechanism.resolve`): pure functions of public
 numbers. Nothing here ever sees a row, or how many there are: a builder who needs a size gives a
 public `rows_hint`.
@@ -17,11 +20,11 @@ from discreet import _validate, accounting
 from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.ledger.ledger import Account, check
-from discreet.noise import Entropy, RoundedGaussian
+from discreet.noise import DiscreteLaplace, Entropy, RoundedGaussian
 from discreet.noise.correlated import MOST_STEPS, Continual
 from discreet.noise.exact import LARGEST_SCALE
 from discreet.privacy import Guarantee, Neighbours, Privacy
-from discreet.sums.layout import AnyLayout_co, RowLayout
+from discreet.sums.layout import AnyLayout_co, Norm, RowLayout
 
 # A sum this many standard errors above zero is clear of the noise.
 CLEAR = 5.0
@@ -83,6 +86,10 @@ class Settings(Generic[AnyLayout_co]):
             rows. The shares of all passes of a release add up to one (`Door`).
         continual: of a stream: how its noise follows from step to step, and in how many steps a
             unit may have rows. None for sums that are released once.
+        pure: ε that cells in the L1 norm spend; then all layouts are such. 0 for Gaussian noise.
+        beside: what is released besides under the same guarantee, by mechanisms that are not
+            Gaussian; the Gaussian one has what they leave.
+        noun: what is built, in one word and in the plural, where that is not what its layouts say.
     """
 
     layouts: tuple[AnyLayout_co, ...]
@@ -93,20 +100,27 @@ class Settings(Generic[AnyLayout_co]):
     leaks: tuple[str, ...] = ()
     share: float = 1.0
     continual: Continual | None = None
+    pure: float = 0.0
+    beside: tuple[accounting.Mechanism, ...] = ()
+    noun: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
+        if any((layout.norm is Norm.L1) is not (self.pure > 0) for layout in self.layouts):
+            raise InvalidInput(
+                "Expected cells, which have Laplace noise, in settings of their own."
+            )
         group_rows = _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6)
         if self.unit is Unit.ROW and group_rows != 1:
             _validate.reject("group_rows", self.group_rows, "1 unless groups are given")
         object.__setattr__(self, "group_rows", group_rows)
         for layout in self.layouts:
-            largest = max(part_sigmas(layout, self.sigma(layout)))
+            largest = max(self.scales(layout))
             if largest > LARGEST_SCALE:
                 _validate.reject(
                     "epsilon",
                     self.privacy.epsilon,
                     f"larger{layout.or_else}: the noise would be "
-                    f"{self.multiplier * self.group_rows:,.0f} times what one row can contribute",
+                    f"{self._relative_noise:,.0f} times what one row can contribute",
                 )
             if self.continual is not None:
                 self.continual.strategy.check_room(largest)
@@ -115,21 +129,44 @@ class Settings(Generic[AnyLayout_co]):
 
     @cached_property
     def head_count(self) -> int:
-        """The number of heads of all layers together."""
-        return sum([layout.head_count for layout in self.layouts])
+        """The number of heads of all layers together; a program without layers has one."""
+        return sum([layout.head_count for layout in self.layouts]) or 1
 
     @property
     def multiplier(self) -> float:
         """σ in units of one head's sensitivity."""
-        return noise_multiplier(self.privacy, self.head_count)
+        return noise_multiplier(self.privacy, self.head_count, self.beside)
+
+    @property
+    def _relative_noise(self) -> float:
+        """The noise in units of what one row can contribute."""
+        return (1 / self.pure if self.pure else self.multiplier) * self.group_rows
 
     @property
     def mechanism(self) -> accounting.Gaussian:
-        """The whole release, as the accountant sees it."""
+        """All that is Gaussian in the release, as the accountant sees it."""
         return accounting.Gaussian(
             sigma=self.multiplier,
             sensitivity=_root(self.head_count),
             neighbours=self.privacy.neighbours,
+        )
+
+    @property
+    def mechanisms(self) -> tuple[accounting.Mechanism, ...]:
+        """The whole release, as the accountant sees it."""
+        if not self.pure:
+            return (self.mechanism, *self.beside)
+        return (
+            *[
+                accounting.DiscreteLaplace(
+                    scale=scale,
+                    sensitivity=round(self.sensitivity(layout)),
+                    neighbours=self.privacy.neighbours,
+                )
+                for layout in self.layouts
+                for scale in self.scales(layout)
+            ],
+            *self.beside,
         )
 
     def check(self, account: Account | None) -> None:
@@ -141,11 +178,11 @@ class Settings(Generic[AnyLayout_co]):
         Raises:
             BudgetExceeded: it would not fit.
         """
-        pairs = ((self.mechanism, 1),)
+        pairs = [(each, 1) for each in self.mechanisms]
         check(account, pairs, unit=str(self.unit), delta=self.privacy.delta)
 
     def sensitivity(self, layout: RowLayout) -> float:
-        """Return how far one head's sums of a layer can move, in lattice units (L2).
+        """Return how far one head's sums of a layer can move, in lattice units.
 
         Sums in several parts: each part times its weight. For records only the sum over all heads
         is bounded, by √heads times this.
@@ -158,9 +195,13 @@ class Settings(Generic[AnyLayout_co]):
     def sigma(self, layout: RowLayout) -> float:
         """Return the standard deviation of the noise on a layer's first part, in lattice units.
 
+        Of cells: the scale of Laplace noise that would spend the whole of `pure` on each part.
+
         Args:
             layout: of the layer.
         """
+        if self.pure:
+            return self.sensitivity(layout) / self.pure
         return self.multiplier * self.stretch * self.sensitivity(layout) / math.sqrt(self.share)
 
     @cached_property
@@ -193,17 +234,25 @@ class Settings(Generic[AnyLayout_co]):
             unit=self.unit,
             group_rows=self.group_rows,
             rows_hint=self.rows_hint,
-            share=share,
+            share=self.share * share,
+            beside=self.beside,
         )
 
-    def laws(self, layout: RowLayout) -> tuple[RoundedGaussian, ...]:
+    def scales(self, layout: RowLayout) -> tuple[float, ...]:
+        """Return σ of the noise of each part of a layer (of cells: its scale), in lattice units.
+
+        Args:
+            layout: of the layer.
+        """
+        return part_sigmas(layout, self.sigma(layout))
+
+    def laws(self, layout: RowLayout) -> tuple[RoundedGaussian | DiscreteLaplace, ...]:
         """Return the noise of each part of a layer.
 
         Args:
             layout: of the layer.
         """
-        sigmas = part_sigmas(layout, self.sigma(layout))
-        return tuple([RoundedGaussian(sigma=each) for each in sigmas])
+        return tuple([law_of(layout, each) for each in self.scales(layout)])
 
     @property
     def crude_multiplier(self) -> float:
@@ -223,7 +272,7 @@ class Settings(Generic[AnyLayout_co]):
     @property
     def scope(self) -> str:
         """What the guarantee covers."""
-        count, (one, many) = len(self.layouts), self.layouts[0].noun
+        count, (one, many) = len(self.layouts) or 1, self.noun or self.layouts[0].noun
         if self.continual is not None:
             return f"all {many} of this stream, at every step, with all answers to any queries,"
         all_of_it = f"the {one}" if count == 1 else f"all {count} {many} of this build together"
@@ -236,7 +285,7 @@ class Settings(Generic[AnyLayout_co]):
             entropy: where the noise will come from.
         """
         return Receipt.issue(
-            mechanisms=((self.mechanism, 1),),
+            mechanisms=[(each, 1) for each in self.mechanisms],
             neighbours=self.privacy.neighbours,
             unit=str(self.unit),
             scope=self.scope,
@@ -250,9 +299,10 @@ class Settings(Generic[AnyLayout_co]):
         Args:
             receipt: of the release.
         """
+        pure = bool(self.pure) and not any(each.infinite_loss for each in self.beside)
         return Guarantee(
             self.privacy.epsilon,
-            self.privacy.delta,
+            0.0 if pure else self.privacy.delta,
             self.privacy.neighbours,
             unit=receipt.unit,
             scope=receipt.covering(receipt.scope),
@@ -275,6 +325,8 @@ class Settings(Generic[AnyLayout_co]):
             "rows_hint": self.rows_hint,
             **({"leaks": self.leaks} if self.leaks else {}),
             **({} if self.continual is None else {"stream": self.continual.parameters()}),
+            **({"pure": self.pure} if self.pure else {}),
+            **({"beside": [each.to_dict() for each in self.beside]} if self.beside else {}),
         }
         hashed = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         for layout in self.layouts:
@@ -318,11 +370,25 @@ def unit_sensitivity(
     if unit is Unit.ROW:
         return layout.row_sensitivity(neighbours)
     both = 2 if neighbours is Neighbours.REPLACE else 1
-    return both * group_rows * layout.row_bound
+    return both * layout.record_bound(group_rows)
+
+
+def law_of(layout: RowLayout, scale: float) -> RoundedGaussian | DiscreteLaplace:
+    """Return the noise of a part of a layer.
+
+    Args:
+        layout: of the layer.
+        scale: σ of Gaussian noise, or the scale of Laplace noise, in lattice units.
+    """
+    if layout.norm is Norm.L1:
+        return DiscreteLaplace(scale=scale)
+    return RoundedGaussian(sigma=scale)
 
 
 @cache
-def noise_multiplier(privacy: Privacy, heads: int) -> float:
+def noise_multiplier(
+    privacy: Privacy, heads: int, beside: tuple[accounting.Mechanism, ...] = ()
+) -> float:
     """Return σ for a mechanism that moves each of so many heads by one.
 
     The passes of one release all ask for it, and it is found by bisection.
@@ -330,7 +396,11 @@ def noise_multiplier(privacy: Privacy, heads: int) -> float:
     Args:
         privacy: what the whole release may spend.
         heads: how many there are, in all layers.
+        beside: what else the release is made of.
     """
+    if beside:
+        others = [(each, 1) for each in beside]
+        return accounting.gaussian_beside(others, target=privacy, sensitivity=_root(heads))
     return accounting.gaussian_sigma(
         epsilon=privacy.epsilon, delta=privacy.delta, sensitivity=_root(heads)
     )

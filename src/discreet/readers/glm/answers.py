@@ -38,7 +38,7 @@ def describe(released: Released[GlmRounds]) -> Card:
     facts = {
         "mechanism": "rounded Gaussian noise, added to integer sums in each round",
         "noise_sigma": sigma,
-        "noise_multiplier": released.mechanism.sigma,
+        "noise_multiplier": released.noise_multiplier,
         "loss": layout.loss,
         "rounds": layout.rounds,
         "moments": layout.moments,

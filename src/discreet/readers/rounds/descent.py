@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet._typing import Floats, Integers
-from discreet.noise import RoundedGaussian
+from discreet.noise import DiscreteLaplace, RoundedGaussian
 from discreet.readers.rounds.layout import MOMENT_BITS, RoundLayout, RoundsLayout, Weights
 from discreet.sums.door import Door
 from discreet.sums.moments import drawable
@@ -280,7 +280,7 @@ def _gradient(layout: RoundsLayout, noisy: Integers) -> Floats:
     return np.asarray(noisy[0].T * layout.real_unit)
 
 
-def deviation(law: RoundedGaussian) -> float:
+def deviation(law: RoundedGaussian | DiscreteLaplace) -> float:
     """Return the standard deviation of a law.
 
     Args:

@@ -36,7 +36,7 @@ def describe(released: Released[Rounds]) -> Card:
     facts = {
         "mechanism": "rounded Gaussian noise, added to integer sums in each round",
         "noise_sigma": sigma,
-        "noise_multiplier": released.mechanism.sigma,
+        "noise_multiplier": released.noise_multiplier,
         "rounds": layout.rounds,
         "moments": layout.moments,
         "judging": layout.judging,

@@ -396,7 +396,7 @@ def totals_stderr(released: Released[Rounds]) -> float:
     sensitivity = unit_sensitivity(
         layout, guarantee.neighbours, Unit(guarantee.unit), released.group_rows
     )
-    sigma = released.mechanism.sigma * sensitivity / math.sqrt(share)
+    sigma = released.noise_multiplier * sensitivity / math.sqrt(share)
     return math.sqrt(RoundedGaussian(sigma=sigma).variance) * layout.real_unit
 
 

@@ -1,0 +1,240 @@
+"""Partition selection: which of unknown names (words, categories, ids) many units have.
+
+Nobody says beforehand which names there may be. Every name in the data gets noise, and those above
+a threshold are told; of the others nothing is, not even how many there are. `docs/privacy.md`,
+"What is in the data".
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from discreet import _validate
+from discreet._typing import Array
+from discreet.accounting import Receipt
+from discreet.errors import InvalidInput
+from discreet.ledger import Account, Ledger
+from discreet.ledger.ledger import account_of
+from discreet.noise import Entropy
+from discreet.privacy import NOT_PRIVATE, Card, Guarantee, rounded_up
+from discreet.sums.door import Door
+from discreet.sums.mechanism import ReleaseOptions
+from discreet.sums.selection import LENGTH, Selection
+from discreet.sums.settings import Settings, Unit
+from discreet.sums.source import Records
+
+# Of δ, for names that only one unit has.
+_DISCLOSURE = 0.5
+
+# Half width of an interval that holds 95 of 100 times, in standard deviations.
+_MARGIN = 1.959963984540054
+
+# A name that is longer is none.
+_LONGEST = 1_000
+
+
+class Name(NamedTuple):
+    """A name that many units have.
+
+    Attributes:
+        name: as it is in the data.
+        count: about how many units have it; where units may have several, a unit with t of them
+            counts 1/√t for each.
+        margin: the ± of the count.
+    """
+
+    name: str
+    count: float  # type: ignore[assignment]  # of a tuple, which nobody needs here
+    margin: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Discovered(Sequence[Name]):
+    """Names that were found in private data, the most frequent first. Public from now on.
+
+    Attributes:
+        found: the names, with counts.
+        selection: how they were found.
+        guarantee: what is promised.
+        receipt: what was spent; `discreet.combine` adds receipts up.
+    """
+
+    found: tuple[Name, ...]
+    selection: Selection
+    guarantee: Guarantee
+    receipt: Receipt
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 (a name, or some)
+        return self.found[index]
+
+    def __repr__(self) -> str:
+        mark = "" if self.private else f" {NOT_PRIVATE}"
+        return f"<Discovered{mark}, {len(self)} names, ε = {rounded_up(self.guarantee.epsilon)}>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names alone."""
+        return tuple([each.name for each in self.found])
+
+    @property
+    def private(self) -> bool:
+        """False if the noise came from a test source."""
+        return self.receipt.private
+
+    @cached_property
+    def card(self) -> Card:
+        """What is protected, how much, and how many units a name needs."""
+        facts: dict[str, object] = {
+            "private": self.private,
+            "epsilon": self.guarantee.epsilon,
+            "delta": self.guarantee.delta,
+            "neighbours": str(self.guarantee.neighbours),
+            "unit": self.guarantee.unit,
+            "guarantee": str(self.guarantee),
+            "mechanism": "rounded Gaussian noise on counts of names, and a threshold",
+            "most": self.selection.most,
+            "units_needed": self.selection.units_needed,
+            "disclosure": self.selection.probability,
+            "names": len(self),
+        }
+        lines = [
+            ("guarantee", str(self.guarantee)),
+            (
+                "names",
+                f"{len(self):,} found; a {self.guarantee.unit} may have {self.selection.most}",
+            ),
+            (
+                "a name needs",
+                f"about {self.selection.units_needed:.3g} {self.guarantee.unit}s that have it",
+            ),
+            ("entropy", self.receipt.source),
+        ]
+        return Card(tuple(facts.items()), tuple(lines))
+
+
+def discover(
+    names: Iterable[str | Iterable[str]],
+    *,
+    groups: Array = None,
+    most: int = 1,
+    epsilon: float,
+    delta: float,
+    neighbours: str = "add_remove",
+    entropy: Entropy | None = None,
+    account: Account | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+) -> Discovered:
+    """Return which names many units have: of unknown words, categories or ids.
+
+    (epsilon, delta)-differentially private when one row, or one record (`groups`), is added or
+    removed, or replaced. Half of δ is for the chance that noise carries a name above the threshold
+    that only one unit has. `docs/privacy.md`, "What is in the data".
+
+    Example:
+        >>> said = ["flu"] * 500 + ["what one person said"]
+        >>> discreet.discover(said, epsilon=1.0, delta=1e-6).names
+        ('flu',)
+
+    Args:
+        names: the name of each row, or several of each.
+        groups: the record of each row; None if each row is its own.
+        most: how many names of a unit count: of more, those that most of its rows have, then by the
+            alphabet. Each of t names counts 1/√t.
+        epsilon: above 0.
+        delta: above 0; well below one over the number of people.
+        neighbours: "add_remove", or "replace".
+        entropy: where the noise comes from; by default the operating system.
+        account: where the release is counted, if anywhere: `Ledger.account(dataset, analyst)`.
+        ledger: or its parts: a `discreet.ledger.Ledger`,
+        dataset: the name that the rows have there,
+        analyst: and who asks, if that is to be known.
+
+    Returns:
+        The names with noisy counts, the most frequent first.
+
+    Raises:
+        InvalidInput: an argument is not what it should be. Nothing was released.
+        BudgetExceeded: the ledger's limit leaves no room. Nothing was released.
+    """
+    options = ReleaseOptions(epsilon=epsilon, delta=delta, neighbours=neighbours)
+    unit = Unit.ROW if groups is None else Unit.RECORD
+    settings, selection = _resolved(options, unit, _validate.whole("most", most, at_least=1))
+    options.warn_if_nobody_is_protected()
+    counted = account_of(ledger, dataset, analyst, account)
+    with Door(settings, entropy=entropy, account=counted) as door:
+        noisy = door.select(selection, totals_of(names, groups, selection))
+        guarantee, receipt = door.promise
+    margin = _MARGIN * selection.stderr
+    found = sorted(noisy.items(), key=lambda each: (-each[1], each[0]))
+    told = tuple([Name(name, total / LENGTH, margin) for name, total in found])
+    return Discovered(told, selection, guarantee, receipt)
+
+
+def _resolved(options: ReleaseOptions, unit: Unit, most: int) -> tuple[Settings[Any], Selection]:
+    """Return the public settings: how much noise, and which threshold."""
+    draft = Selection(
+        most=most,
+        multiplier=1.0,
+        share=1.0,
+        probability=_DISCLOSURE * options.delta,
+        neighbours=options.privacy.neighbours,
+    )
+    settings: Settings[Any] = Settings(
+        layouts=(),
+        privacy=options.privacy,
+        unit=unit,
+        beside=(draft.disclosure,),
+        noun=("list of names", "lists of names"),
+    )
+    return settings, Selection(
+        most=most,
+        multiplier=settings.multiplier,
+        share=1.0,
+        probability=draft.probability,
+        neighbours=draft.neighbours,
+    )
+
+
+def totals_of(
+    names: Iterable[str | Iterable[str]], groups: Array, selection: Selection
+) -> dict[str, int]:
+    """Return the exact total of every name in the data, in lattice units. PRIVATE.
+
+    Args:
+        names: the name of each row, or several of each.
+        groups: the record of each row; None if each row is its own.
+        selection: how much a unit adds.
+    """
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise InvalidInput("Expected names to be a list: a name of each row, or several of each.")
+    rows = [_names_of(each) for each in names]
+    units: Iterable[Counter[str]]
+    if groups is None:
+        units = map(Counter, rows)
+    else:
+        owners = Records.of(groups, len(rows))
+        counters: list[Counter[str]] = [Counter() for _ in owners.ids]
+        for row, owner in zip(rows, owners.of_row.tolist(), strict=True):
+            counters[owner].update(row)
+        units = counters
+    totals: dict[str, int] = {}
+    for unit in units:
+        kept = sorted(unit, key=lambda name: (-unit[name], name))[: selection.most]
+        for name, weight in zip(kept, selection.weights(len(kept)), strict=True):
+            totals[name] = totals.get(name, 0) + weight
+    return totals
+
+
+def _names_of(given: str | Iterable[str]) -> set[str]:
+    """Return the names of a row, each once."""
+    listed = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(each, str) and len(each) <= _LONGEST for each in listed):
+        raise InvalidInput(f"Expected names to be texts of at most {_LONGEST:,} characters.")
+    return {str(each) for each in listed}

@@ -1,0 +1,142 @@
+"""What a corpus answers: topics with counts, shares of labels, words and facts, and how sure it is.
+
+Every ± is the half width of an interval that holds 95 of 100 times, and is about the noise alone:
+what is *near* a question is what the encoder thinks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from discreet.text.facts import Fact
+
+# What is said where noise could be all that there is.
+NOT_CLEAR = "not clear of the noise"
+
+
+class _Counted(NamedTuple):
+    name: str
+    count: int  # type: ignore[assignment]  # of a tuple, which nobody needs here
+    margin: float
+
+
+class NearTopic(_Counted):
+    """A public topic near a question: (name, count, margin), and how near it is.
+
+    Attributes:
+        name: of the topic.
+        count: about how many texts have it for their nearest topic.
+        margin: the ± of the count.
+        near: the cosine of question and topic, at most 1.
+    """
+
+    near: float
+
+    def __new__(cls, name: str, count: int, margin: float, near: float) -> Self:
+        """Return the three with `near` beside them: it unpacks as name, count, margin."""
+        made = super().__new__(cls, name, count, margin)
+        made.near = near
+        return made
+
+    @property
+    def clear(self) -> bool:
+        """Whether there are any such texts, noise aside."""
+        return self.count > self.margin
+
+    def __str__(self) -> str:
+        if not self.clear:
+            return f"{self.name}, at most {max(self.count, 0) + self.margin:,.0f} texts"
+        return f"{self.name}, {self.count:,} ± {self.margin:,.0f} texts"
+
+
+class Share(NamedTuple):
+    """The share of a label among texts near a question.
+
+    Attributes:
+        share: from 0 to 1.
+        margin: the ± of it.
+    """
+
+    share: float
+    margin: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the label is there at all, noise aside."""
+        return self.share > self.margin
+
+    def __str__(self) -> str:
+        if not self.clear:
+            return f"{NOT_CLEAR} (at most {min(self.share + self.margin, 1.0):.0%})"
+        return f"{self.share:.0%} ± {_percent(self.margin)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a corpus answers to a question. `str(answer)` is a paragraph for people.
+
+    Attributes:
+        question: as it was asked.
+        topics: the nearest public topics, the nearest first; none without topics.
+        shares: of labels among texts near the question, the largest first; none without labels.
+        words: that are typical of texts near it; None if none were released.
+        facts: words that many texts say in answer to it; None if none were released.
+        covered: whether a topic is near enough for the answer to be about the question: a hint.
+        near: the cosine with the nearest topic.
+        threshold: the cosine that a covered question has.
+    """
+
+    question: str
+    topics: tuple[NearTopic, ...] = ()
+    shares: Mapping[Any, Share] = field(default_factory=dict)
+    words: tuple[str, ...] | None = None
+    facts: tuple[Fact, ...] | None = None
+    covered: bool = True
+    near: float | None = None
+    threshold: float | None = None
+
+    def __str__(self) -> str:
+        return " ".join(
+            [*self._not_covered, *self._topics, *self._shares, *self._words, *self._facts]
+        )
+
+    @property
+    def _not_covered(self) -> list[str]:
+        if self.covered or self.near is None or self.threshold is None:
+            return []
+        return [
+            (
+                "No topic is near this question, so what follows may be about something else "
+                f"(cosine {self.near:.2f}, and {self.threshold:.2f} is near)."
+            )
+        ]
+
+    @property
+    def _topics(self) -> list[str]:
+        return [f"Nearest topics: {'; '.join(map(str, self.topics))}."] if self.topics else []
+
+    @property
+    def _shares(self) -> list[str]:
+        if not self.shares:
+            return []
+        clear = [f"{label} {share}" for label, share in self.shares.items() if share.clear]
+        return [f"Labels near it: {', '.join(clear) if clear else NOT_CLEAR}."]
+
+    @property
+    def _words(self) -> list[str]:
+        if self.words is None:
+            return []
+        return [f"Typical words: {', '.join(self.words) or 'none is clear of the noise'}."]
+
+    @property
+    def _facts(self) -> list[str]:
+        if self.facts is None:
+            return []
+        said = [
+            f"{each.word} ({max(each.count, 0):,.0f} ± {each.error:,.0f})" for each in self.facts
+        ]
+        return [f"Words that many texts say in answer: {', '.join(said) or 'none'}."]
+
+
+def _percent(margin: float) -> str:
+    return f"{margin:.0%}" if margin >= 0.01 else f"{margin:.1%}"

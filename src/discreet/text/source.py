@@ -1,0 +1,186 @@
+"""Private texts in: lists, columns of tables and files, chunks. Nothing of them is ever shown."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet import _validate
+from discreet._typing import Array, Integers
+from discreet.errors import InvalidInput
+from discreet.readers.softmax.rows import Labels, of_one_kind
+from discreet.sums.source import names_of
+from discreet.tables.whole import read_columns
+from discreet.text.encoders import TextEncoder, Vectors
+
+# Texts of a chunk, the label of each, and whose it is.
+Chunk = tuple[Sequence[str], Array, Array]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoded:
+    """All private texts, as the mechanisms read them. PRIVATE.
+
+    Attributes:
+        vectors: of texts, shape (n, d).
+        labels: the place of each text's label among the classes, shape (n,); zeros without labels.
+        marks: places of words of a vocabulary, shape (n, most); -1 for none.
+        people: whose each text is, as `groups` are; None if each is somebody's own.
+        texts: the texts themselves, where they are read again; else None.
+    """
+
+    vectors: Vectors
+    labels: Integers
+    marks: Integers
+    people: Array
+    texts: list[str] | None
+
+    def __repr__(self) -> str:
+        return "<Encoded: private>"
+
+    @property
+    def values(self) -> Array:
+        """Labels and marks side by side, shape (n, 1 + most)."""
+        return np.concatenate([self.labels[:, None], self.marks], axis=1)
+
+
+def chunks_of(texts: Any, labels: Any, people: Any, column: str) -> Iterator[Chunk]:  # noqa: ANN401
+    """Yield the texts, however they come.
+
+    Args:
+        texts: a list of texts, or any sequence or column of them; a .csv or .parquet file, a frame
+            or an Arrow table that has them in a column; or an iterator of chunks (texts,), (texts,
+            labels) or (texts, labels, people).
+        labels: of the texts, in order; of a table, the name of their column. None for none.
+        people: likewise whose each text is.
+        column: the name of the column with the texts, of a table.
+    """
+    if isinstance(texts, str | os.PathLike):
+        found = _of_file(Path(texts), column, labels, people)
+        yield found
+        return
+    if _is_table(texts):
+        names = {"column": column, "labels": labels, "people": people}
+        yield tuple(_column(texts, each, what) for what, each in names.items())
+        return
+    if isinstance(texts, Iterator):
+        if labels is not None or people is not None:
+            raise InvalidInput("Expected labels and people to come with the chunks of texts.")
+        for each in texts:
+            if not isinstance(each, tuple) or not 1 <= len(each) <= 3:
+                raise InvalidInput(
+                    "Expected chunks (texts, labels, people); the last two or one may be left out."
+                )
+            yield (each[0], *each[1:], *[None] * (3 - len(each)))
+        return
+    yield texts, labels, people
+
+
+def encoded(
+    chunks: Iterable[Chunk],
+    encoder: TextEncoder,
+    *,
+    classes: tuple[Any, ...],
+    marks: Callable[[str], tuple[int, ...]] | None,
+    most: int,
+    keep: bool,
+    progress: bool = False,
+    cache: str | os.PathLike[str] | None = None,
+) -> Encoded:
+    """Return all texts as mechanisms read them: each by itself, to the bit.
+
+    Args:
+        chunks: the texts.
+        encoder: of one text at a time.
+        classes: all labels that there may be; () if texts have none.
+        marks: the words of a text, as places in a vocabulary; None if none are asked for.
+        most: how many there may be.
+        keep: whether the texts themselves are kept.
+        progress: whether to show a bar.
+        cache: a folder for vectors, for its owner's eyes.
+    """
+    labels_of = Labels(np.asarray(classes)) if classes else None
+    parts: list[tuple[Vectors, Integers, Integers]] = []
+    people: list[Any] = []
+    kept: list[str] = []
+    by_person: bool | None = None
+    for texts, labels, owners in chunks:
+        listed = _texts(texts)
+        if by_person not in {None, owners is not None}:
+            raise InvalidInput("Expected people with every chunk, or with none.")
+        by_person = owners is not None
+        if by_person:
+            people.extend(_owners(owners, len(listed)))
+        marked = np.full((len(listed), most), -1, dtype=np.int64)
+        if marks is not None:
+            for row, text in enumerate(listed):
+                found = marks(text)
+                marked[row, : len(found)] = found
+        vectors = encoder.encode_all(listed, progress=progress, cache=cache)
+        parts.append((vectors, _places(labels, labels_of, len(listed)), marked))
+        if keep:
+            kept.extend(listed)
+    if not parts:
+        raise InvalidInput("Expected at least one chunk of texts (it may have none).")
+    vectors, places, marked = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Encoded(vectors, places, marked, people if by_person else None, kept if keep else None)
+
+
+def _texts(texts: Any) -> list[str]:  # noqa: ANN401
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InvalidInput("Expected texts to be a list of texts.")
+    listed = [str(each) if isinstance(each, np.str_) else each for each in texts]
+    if not all(type(each) is str for each in listed):
+        raise InvalidInput("Expected every text to be a text: none missing, and no numbers.")
+    return listed
+
+
+def _owners(people: Any, count: int) -> list[Any]:  # noqa: ANN401
+    names = names_of(people)
+    if len(names) != count:
+        raise InvalidInput("Expected people to say whose each text is, in order.")
+    return names.tolist() if isinstance(names, np.ndarray) else names
+
+
+def _places(labels: Any, known: Labels | None, count: int) -> Integers:  # noqa: ANN401
+    if known is None:
+        if labels is not None:
+            raise InvalidInput(
+                "Expected classes: all labels that there may be, said without looking at the texts."
+            )
+        return np.zeros(count, dtype=np.int64)
+    if labels is None:
+        raise InvalidInput("Expected labels, one for each text: classes are given.")
+    places = known.places(of_one_kind(labels))
+    if len(places) != count:
+        raise InvalidInput("Expected as many labels as there are texts.")
+    return places
+
+
+def _of_file(path: Path, column: str, labels: Any, people: Any) -> Chunk:  # noqa: ANN401
+    for name, given in (("labels", labels), ("people", people)):
+        if given is not None and not isinstance(given, str):
+            _validate.reject_argument(name, "...", "the name of a column of the same file")
+    names = [column, *[each for each in (labels, people) if each is not None]]
+    found = read_columns(path, names)
+    texts = ["" if each is None else each for each in found[column]]
+    return texts, labels and found[labels], people and found[people]
+
+
+def _is_table(given: object) -> bool:
+    """Whether this has named columns: a frame, an Arrow table, a dictionary of columns."""
+    return isinstance(given, dict) or hasattr(given, "columns") or hasattr(given, "column_names")
+
+
+def _column(table: Any, name: Any, what: str) -> Any:  # noqa: ANN401
+    """Return a column of a table; what is given, if that is no name; None for none."""
+    if name is None or not isinstance(name, str):
+        return name
+    names = getattr(table, "column_names", None) or list(getattr(table, "columns", table))
+    if name not in [str(each) for each in names]:
+        _validate.reject_argument(what, name, "a column of the table")
+    column = table[name]
+    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
