@@ -137,6 +137,7 @@ def test_the_core_is_light():
         "parquet",
         "plots",
         "sklearn",
+        "text",
         "torch",
         "transformers",
     }

@@ -101,7 +101,16 @@ class Plan:
             classes: its labels.
             pure: ε.
         """
-        options = TableOptions(
+        return settings_of(self.table_options(topics, classes), self.unit, pure=pure)
+
+    def table_options(self, topics: Topics, classes: tuple[Any, ...]) -> TableOptions:
+        """Return the options of a table of topics.
+
+        Args:
+            topics: its points.
+            classes: its labels.
+        """
+        return TableOptions(
             points=Nearest(topics.vectors),
             classes=list(classes) or None,
             epsilon=self.options.epsilon,
@@ -110,7 +119,6 @@ class Plan:
             rows_hint=self.options.rows_hint,
             group_rows=self.options.group_rows,
         )
-        return settings_of(options, self.unit, pure=pure)
 
     @property
     def counted_topics(self) -> Topics | None:

@@ -128,9 +128,9 @@ class Corpus:
             print(corpus.ask("my card has not arrived"))
 
         Args:
-            texts: a list of texts, or a column of them; a .csv or .parquet file, a frame or an
-                Arrow table with a column of them; or an iterator of chunks (texts, labels, people),
-                of which the last two may be left out.
+            texts: a list of texts, or a column of them; a .csv or .parquet file, a folder of such
+                files, a frame, an Arrow table or an Arrow stream with a column of them; or an
+                iterator of chunks (texts, labels, people), of which the last two may be left out.
             labels: the label of each text; of a table, the name of the column.
             encoder: what makes vectors of texts, one text at a time: "minilm", "static", a path or
                 a callable (`discreet.text.encoder`).
@@ -174,8 +174,14 @@ class Corpus:
             rows_hint=rows_hint,
             group_rows=1.0 if people is None else person_texts,
         )
-        plan = _plan(
-            options, made, topics=topics, classes=classes, words=words, facts=facts, people=people
+        plan = plan_of(
+            options,
+            made,
+            topics=topics,
+            classes=classes,
+            words=words,
+            facts=facts,
+            people=people is not None,
         )
         plan.settings.check(counted)  # before anything is encoded, and again when noise is drawn
         vocabulary = plan.vocabulary
@@ -599,17 +605,27 @@ def _weights(cosines: Floats) -> Floats:
     return np.asarray(np.exp(_SHARPNESS * (cosines - cosines.max(axis=1, keepdims=True))))
 
 
-def _plan(
+def plan_of(
     options: ReleaseOptions,
     encoder: TextEncoder,
     *,
     topics: "GivenTopics | PublicWords | None",
     classes: Sequence[Any] | None,
-    words: bool | Vocabulary,
-    facts: bool,
-    people: object,
+    words: bool | Vocabulary = False,
+    facts: bool = False,
+    people: bool,
 ) -> Plan:
-    """Return the public settings, checked: before a text is read."""
+    """Return the public settings, checked: before a text is read.
+
+    Args:
+        options: ε, δ, and a public number of texts.
+        encoder: of one text at a time.
+        topics: as for `Corpus.build`; likewise the others.
+        classes: all labels that there may be.
+        words: whether typical words can be asked for.
+        facts: whether names that many texts have are found.
+        people: whether a person with many texts is protected.
+    """
     if topics is None and not facts:
         raise InvalidInput(_NEEDED)
     if topics is None and (words or classes is not None):
@@ -632,7 +648,7 @@ def _plan(
         vocabulary=vocabulary,
         facts=bool(facts),
         rarity=facts_of_text.rarity() if facts else None,
-        people=people is not None,
+        people=people,
     )
 
 

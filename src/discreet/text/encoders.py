@@ -227,6 +227,15 @@ def loaded(encoder: TextEncoder) -> TextEncoder:
     return made
 
 
+def travelling(encoder: TextEncoder) -> Encodable:
+    """Return what another process makes the same encoder of: its name, or what it calls.
+
+    Args:
+        encoder: loaded.
+    """
+    return encoder.name if encoder.name in _NAMED else encoder.raw
+
+
 def _absent(text: str, /) -> Array:  # noqa: ARG001
     """Stand for an encoder that is not loaded."""
     raise InvalidInput("Expected an encoder that is loaded.")

@@ -16,6 +16,9 @@ from discreet.sums.source import names_of
 from discreet.tables.whole import read_columns
 from discreet.text.encoders import TextEncoder, Vectors
 
+# Files of a folder that are read.
+_TABLES = (".csv", ".parquet")
+
 # Texts of a chunk, the label of each, and whose it is.
 Chunk = tuple[Sequence[str], Array, Array]
 
@@ -51,20 +54,23 @@ def chunks_of(texts: Any, labels: Any, people: Any, column: str) -> Iterator[Chu
     """Yield the texts, however they come.
 
     Args:
-        texts: a list of texts, or any sequence or column of them; a .csv or .parquet file, a frame
-            or an Arrow table that has them in a column; or an iterator of chunks (texts,), (texts,
-            labels) or (texts, labels, people).
+        texts: a list of texts, or any sequence or column of them; a .csv or .parquet file, or a
+            folder of them; a frame, an Arrow table or an Arrow stream that has them in a column; or
+            an iterator of chunks (texts,), (texts, labels) or (texts, labels, people).
         labels: of the texts, in order; of a table, the name of their column. None for none.
         people: likewise whose each text is.
         column: the name of the column with the texts, of a table.
     """
     if isinstance(texts, str | os.PathLike):
-        found = _of_file(Path(texts), column, labels, people)
-        yield found
+        for path in _files(Path(texts)):
+            yield _of_file(path, column, labels, people)
         return
     if _is_table(texts):
-        names = {"column": column, "labels": labels, "people": people}
-        yield tuple(_column(texts, each, what) for what, each in names.items())
+        yield _of_table(texts, column, labels, people)
+        return
+    if hasattr(texts, "__arrow_c_stream__") and not _is_column(texts):
+        for batch in _batches(texts):
+            yield _of_table(batch, column, labels, people)
         return
     if isinstance(texts, Iterator):
         if labels is not None or people is not None:
@@ -132,6 +138,8 @@ def encoded(
 def _texts(texts: Any) -> list[str]:  # noqa: ANN401
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InvalidInput("Expected texts to be a list of texts.")
+    if hasattr(texts, "to_pylist"):  # a column of Arrow, whose elements are no texts of Python
+        texts = texts.to_pylist()
     listed = [str(each) if isinstance(each, np.str_) else each for each in texts]
     if not all(type(each) is str for each in listed):
         raise InvalidInput("Expected every text to be a text: none missing, and no numbers.")
@@ -160,19 +168,55 @@ def _places(labels: Any, known: Labels | None, count: int) -> Integers:  # noqa:
     return places
 
 
+def _files(path: Path) -> list[Path]:
+    """Return a file, or those in a folder, by name."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(each for each in path.iterdir() if each.suffix.lower() in _TABLES)
+    if not found:
+        wanted = f"a folder with {' or '.join(_TABLES)} files"
+        _validate.reject_argument("texts", os.fspath(path), wanted)
+    return found
+
+
+def _batches(stream: Any) -> Iterator[Any]:  # noqa: ANN401
+    """Yield the batches of an Arrow stream, as tables."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise InvalidInput("Expected pyarrow: pip install 'discreet[parquet]'.") from None
+    with pa.RecordBatchReader.from_stream(stream) as reader:
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+
+
 def _of_file(path: Path, column: str, labels: Any, people: Any) -> Chunk:  # noqa: ANN401
     for name, given in (("labels", labels), ("people", people)):
         if given is not None and not isinstance(given, str):
             _validate.reject_argument(name, "...", "the name of a column of the same file")
     names = [column, *[each for each in (labels, people) if each is not None]]
     found = read_columns(path, names)
-    texts = ["" if each is None else each for each in found[column]]
-    return texts, labels and found[labels], people and found[people]
+    return _present(found[column]), labels and found[labels], people and found[people]
+
+
+def _of_table(table: Any, column: str, labels: Any, people: Any) -> Chunk:  # noqa: ANN401
+    texts = _present(_column(table, column, "column"))
+    return texts, _column(table, labels, "labels"), _column(table, people, "people")
+
+
+def _present(texts: Sequence[Any]) -> list[Any]:
+    """Return the cells of a column; one that is missing is a text without a word."""
+    return ["" if each is None or each != each else each for each in texts]  # noqa: PLR0124 (NaN)
 
 
 def _is_table(given: object) -> bool:
     """Whether this has named columns: a frame, an Arrow table, a dictionary of columns."""
     return isinstance(given, dict) or hasattr(given, "columns") or hasattr(given, "column_names")
+
+
+def _is_column(given: object) -> bool:
+    """Whether this is a column: of Arrow, Polars or pandas."""
+    return hasattr(given, "to_pylist") or hasattr(given, "to_list")
 
 
 def _column(table: Any, name: Any, what: str) -> Any:  # noqa: ANN401

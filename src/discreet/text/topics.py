@@ -25,6 +25,7 @@ from discreet import _validate
 from discreet._arrays import float64, plain_numbers
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
+from discreet.features.fourier import public_uniforms
 from discreet.text.encoders import TextEncoder, Vectors
 
 # More are no list that anybody has read.
@@ -41,7 +42,7 @@ _TEXTS_PER_TOPIC = 12
 _MOST_LINKED = 6_000
 
 # Public, and the same for everybody: who has the public texts gets the same topics.
-_SEED = 20_210_711
+_START = "discreet topics"
 
 
 def most_topics(rows_hint: int, epsilon: float) -> int:
@@ -475,8 +476,8 @@ def _nearest(vectors: Vectors, centres: Vectors) -> tuple[Floats, Integers]:
 
 def _spread(vectors: Vectors, count: int) -> list[int]:
     """Return the places of vectors far from each other, to start from (k-means++)."""
-    random = np.random.default_rng(_SEED)
-    places = [int(random.integers(len(vectors)))]
+    drawn = public_uniforms(_START, count)
+    places = [int(drawn[0] * len(vectors))]
     distance = np.full(len(vectors), np.inf)
     while len(places) < count:
         newest = 1.0 - np.round(vectors @ vectors[places[-1]], 5).astype(np.float64)
@@ -487,6 +488,6 @@ def _spread(vectors: Vectors, count: int) -> list[int]:
             left = np.setdiff1d(np.arange(len(vectors)), places)
             places.append(int(left[0]))
         else:
-            found = np.searchsorted(share, random.random() * share[-1], side="right")
+            found = np.searchsorted(share, drawn[len(places)] * share[-1], side="right")
             places.append(min(int(found), len(vectors) - 1))
     return places

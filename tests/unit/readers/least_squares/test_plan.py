@@ -154,6 +154,7 @@ def test_a_plan_is_frozen_the_same_each_time_and_its_numbers_are_checked():
 def test_each_reader_has_a_plan():
     own = {"attention": {"value_dim": 2}, "least_squares": {}, "softmax": {"classes": 3}}
     own["distances"] = {"p": 1, "bounds": (0.0, 1.0)}
+    own["table"] = {"points": np.eye(4)}
     # Regressions in rounds are made by estimators, from schemas: there is no plan of them yet.
     with pytest.raises(InvalidInput, match="one that can be planned"):
         discreet.plan(reader="glm", rows=500, key_dim=4, **SPEND)
