@@ -59,7 +59,7 @@ $(BIN)/python:
 	$(PIP) --upgrade pip
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[plots,sklearn]'
+	$(PIP) --editable '.[plots,sklearn,text]'
 	touch $@
 
 $(VENV)/.tested: pyproject.toml constraints.txt | $(BIN)/python

@@ -64,7 +64,7 @@ def test_the_readme_examples_run_and_print_what_it_shows(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     names = dict(given)
     shown = [each for each in blocks((ROOT / "README.md").read_text()) if each.language == "python"]
-    assert len(shown) == 3
+    assert len(shown) == 4
     for block in shown:
         exec(compile(block.text, "README.md", "exec"), names)
         printed = capsys.readouterr().out

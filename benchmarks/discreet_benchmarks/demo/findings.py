@@ -12,9 +12,10 @@ from discreet.errors import MostlyNoiseWarning
 from discreet.privacy import Card
 from discreet.readers.attention.comparison import Comparison, compare
 from discreet.readers.attention.memory import Memory
-from discreet_benchmarks.demo import attack, digits
+from discreet_benchmarks.demo import attack, digits, texts
 from discreet_benchmarks.demo.attack import Attacked
 from discreet_benchmarks.demo.digits import Ceilings, Mean, Split
+from discreet_benchmarks.demo.texts import Texts
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 EPSILON = 1.0  # of the memory whose card and answers are shown
@@ -91,7 +92,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that the demo shows, in the order in which it is told."""
+    """All that the demo shows, in the order in which it is told; texts if they can be read."""
 
     rows: int
     splits: int
@@ -104,6 +105,7 @@ class Findings:
     by_epsilon: Errors
     by_rows: Errors
     card: Card
+    texts: Texts | None
 
     @property
     def chosen(self) -> Compared:
@@ -147,6 +149,7 @@ class Findings:
             "error_by_epsilon": asdict(self.by_epsilon),
             "error_by_rows": asdict(self.by_rows),
             "card": self.card.to_dict(),
+            "texts": None if self.texts is None else self.texts.to_dict(),
         }
 
 
@@ -205,6 +208,7 @@ def _find(
         by_epsilon=by_epsilon,
         by_rows=by_rows,
         card=memory.card,
+        texts=texts.find(EPSILON) if texts.installed() else None,
     )
 
 

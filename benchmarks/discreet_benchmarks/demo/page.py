@@ -7,7 +7,7 @@ from string import Template
 from discreet._typing import Floats
 from discreet._version import __version__
 from discreet.pages.sheet import card_facts, card_lines, numbers, picture, sheet
-from discreet_benchmarks.demo import attack
+from discreet_benchmarks.demo import attack, texts
 from discreet_benchmarks.demo.attack import Attacked
 from discreet_benchmarks.demo.digits import Mean
 from discreet_benchmarks.demo.findings import EPSILON, Asked, Findings, splits_for_learning
@@ -25,6 +25,7 @@ def as_html(found: Findings, *, pictures: bool) -> str:
         "strip": _strip(found.asked),
         "attack_table": _attacks(found),
         "accuracy_table": _accuracies(found),
+        "texts": _answers(found.texts),
         "card": card_lines(found.card),
         "facts": card_facts(found.card),
         **_pictures(found, drawn=pictures),
@@ -148,6 +149,40 @@ def _drawing(image: Floats) -> str:
     return (
         '<svg viewBox="0 0 8 8" role="img" aria-label="a handwritten digit" '
         f'shape-rendering="crispEdges">{squares}</svg>'
+    )
+
+
+def _answers(found: texts.Texts | None) -> str:
+    """Return questions with what texts answer, and how far counts are from exact ones."""
+    if found is None:
+        return f"<p>{escape(texts.HOW_TO_GET_TEXTS)}</p>"
+    told = "\n".join(
+        f"<p><b>{escape(each.answer.question)}</b></p>"
+        f"<blockquote><p>{escape(str(each.answer))}</p></blockquote>"
+        for each in found.asked
+    )
+    rows = [
+        (topic.name, f"{topic.count:,} ± {topic.margin:,.0f}", f"{exact:,}")
+        for each in found.asked
+        for topic, exact in zip(each.answer.topics, each.exact, strict=True)
+    ]
+    counts = numbers(
+        ("nearest topic", "texts, private", "texts, exact"),
+        rows,
+        caption="What the texts are nearest to, with noise and without.",
+        ours=1,
+    )
+    return (
+        f"<p>These are {found.rows:,} questions that people asked a machine, each with what it is "
+        f"about. One release at ε = {EPSILON:g} counts which of {found.topics} public topics each "
+        "is nearest to. It answers in words, any number of times, and has no text in it. "
+        f"{found.within:.0%} of all counts are within their ±, where 95% are promised. It names "
+        f"what unseen questions are about in {found.right:.0%}; "
+        f"{1 / len(texts.DOMAINS):.0%} would be chance.</p>\n"
+        f"{told}\n<details><summary>The same as numbers</summary>\n{counts}</details>\n"
+        '<p class="quiet">The encoder is a small one that knows no word order, so that the demo '
+        "is quick. <code>minilm</code> reads better. The questions are a part of CLINC150 (Larson "
+        "et al. 2019, CC BY 3.0).</p>"
     )
 
 

@@ -10,6 +10,7 @@ from discreet.readers.attention.reader import WITHIN
 from discreet.sums.source import progress_bar
 from discreet_benchmarks.demo import Findings, as_html, attack, digits, find
 from discreet_benchmarks.demo.findings import EPSILON, SPLITS, Asked, steps
+from discreet_benchmarks.demo.texts import HOW_TO_GET_TEXTS, Texts
 
 # Pixels from white to black, in letters that every terminal has.
 _INK = " .:-=+*#%@"
@@ -61,12 +62,14 @@ def _tell(found: Findings) -> None:
     console = Page()
     console.rule(f"[bold]1. A digit asks {found.rows:,} private images")
     print_page(_digit(found.asked[0]))
-    console.rule("[bold]2. An attacker wants one image's class")
+    console.rule("[bold]2. Private texts answer in words")
+    print_page(_texts(found.texts))
+    console.rule("[bold]3. An attacker wants one image's class")
     print_page(_attack(found))
-    console.rule("[bold]3. What privacy costs")
+    console.rule("[bold]4. What privacy costs")
     print_page(_table(found))
     print_page(_ceiling(found))
-    console.rule("[bold]4. The card that goes with the file")
+    console.rule("[bold]5. The card that goes with the file")
     print_page(str(found.card))
     console.print()
 
@@ -83,6 +86,13 @@ def _digit(asked: Asked) -> str:
             f"{asked.private[place]:+.3f} ± {WITHIN * asked.stderr[place]:.3f}{mark}"
         )
     return "\n".join(lines)
+
+
+def _texts(found: Texts | None) -> str:
+    if found is None:
+        return HOW_TO_GET_TEXTS
+    asked = "\n".join(f"{each.answer.question}\n  {each.answer}" for each in found.asked)
+    return f"{found.rows:,} questions that people asked, at ε = {EPSILON:g}:\n{asked}"
 
 
 def _attack(found: Findings) -> str:

@@ -13,6 +13,9 @@ from discreet.text.facts import Fact
 # What is said where noise could be all that there is.
 NOT_CLEAR = "not clear of the noise"
 
+# A paragraph names so many labels; `shares` has all.
+_SHOWN = 3
+
 
 class _Counted(NamedTuple):
     name: str
@@ -68,7 +71,8 @@ class Share(NamedTuple):
     def __str__(self) -> str:
         if not self.clear:
             return f"{NOT_CLEAR} (at most {min(self.share + self.margin, 1.0):.0%})"
-        return f"{self.share:.0%} ± {_percent(self.margin)}"
+        digits = 0 if self.margin >= 0.01 else 1
+        return f"{self.share:.{digits}%} ± {self.margin:.{digits}%}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +124,9 @@ class Answer:
         if not self.shares:
             return []
         clear = [f"{label} {share}" for label, share in self.shares.items() if share.clear]
+        more = len(clear) - _SHOWN
+        if more > 0:
+            clear = [*clear[:_SHOWN], f"and {more} more with less"]
         return [f"Labels near it: {', '.join(clear) if clear else NOT_CLEAR}."]
 
     @property
@@ -137,6 +144,3 @@ class Answer:
         ]
         return [f"Words that many texts say in answer: {', '.join(said) or 'none'}."]
 
-
-def _percent(margin: float) -> str:
-    return f"{margin:.0%}" if margin >= 0.01 else f"{margin:.1%}"
