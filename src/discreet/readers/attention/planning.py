@@ -160,6 +160,10 @@ class Plan(Forecast):
     @property
     def advice(self) -> str:
         """What limits the answers, and what to change."""
+        return f"{self._limit}{self.prediction.for_texts}"
+
+    @property
+    def _limit(self) -> str:
         said = self.prediction
         if self.scale > 1.2 * self.recommended_scale and said.signal_to_error < 2:
             return f"the temperature limits it: scale={self.recommended_scale:.3g} would do better."

@@ -91,6 +91,9 @@ _COMMON = 0.6
 # offered.
 _LEAST_LOGIT, _MOST_EPSILON, _MOST_ROWS = 0.1, 10.0, 1e12
 
+# Keys of so many numbers are embeddings more often than not; small encoders have 256.
+_EMBEDDING = 200
+
 _AGAIN = "Every build spends its epsilon."
 
 # Another scale is offered if it makes the signal so many times clearer.
@@ -260,6 +263,19 @@ class Prediction:
         )
 
     @property
+    def for_texts(self) -> str:
+        """Better advice, if keys are as wide as embeddings of texts and answers hardly differ.
+
+        They are nearly orthogonal, so an average over all of them says little.
+        """
+        if self.kernel.dim < _EMBEDDING or self.signal_to_error >= 2:
+            return ""
+        return (
+            " If keys are vectors of texts: counts near public topics (discreet.Corpus, or "
+            "reader='table') say far more at the same ε."
+        )
+
+    @property
     def of_more_features(self) -> str:
         """What the next doubling of the features would buy."""
         match self.kernel.evidence:
@@ -325,7 +341,7 @@ def mostly_noise(releases: Iterable[Released[Layout]]) -> str | None:
         f"by {times(min(ratios[worst], 0.99))} standard errors. That assumes "
         f"{said.assumed}{evenly}{counted}; "
         "where rows lie in groups it can be more, and differences of answers from the base rate "
-        f"show it. {_what_would_help(said, released)}"
+        f"show it. {_what_would_help(said, released)}{said.for_texts}"
     )
 
 

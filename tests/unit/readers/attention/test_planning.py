@@ -420,3 +420,13 @@ def test_a_polynomial_of_more_features_than_can_be_rounded_is_refused():
     assert discreet.plan(**wide, scale=2.0).noise_stderr > 0
     with pytest.raises(discreet.InvalidInput, match="degree"):
         discreet.plan(**wide, scale=6.0)
+
+
+def test_whoever_comes_with_embeddings_is_told_of_topics():
+    spend = {"value_dim": 2, "epsilon": 1.0, "delta": 1e-6}
+    assert "discreet.Corpus" in discreet.plan(rows=8_000, key_dim=384, **spend).advice
+    assert "discreet.Corpus" not in discreet.plan(rows=8_000, key_dim=64, **spend).advice
+    assert "discreet.Corpus" not in discreet.plan(rows=10**6, key_dim=384, **spend).advice
+    rows = np.eye(384)[:300]
+    with pytest.warns(discreet.errors.MostlyNoiseWarning, match=r"discreet\.Corpus"):
+        discreet.build(rows, np.ones((300, 1)), epsilon=1.0, delta=1e-6, rows_hint=300)
