@@ -6,9 +6,10 @@ block with nothing but blank lines between shows what it printed; `...` stands f
 part of a line.
 
 Noise is drawn anew each time. A block that shows some is fenced as `text noisy`: `a ± b` agrees
-with numbers within 3·b of a, any other number with a decimal point with those that are at most 1.9
-times as large or as small, or one unit of its last digit away. All else is exact. So show a figure
-whose noise averages out, from a run near the median: half or twice as much fails, chance does not.
+with numbers within 3·b of a (`a% ± b%` is rounded, so one unit more), any other number with a
+decimal point with those that are at most 1.9 times as large or as small, or one unit of its last
+digit away. All else is exact. So show a figure whose noise averages out, from a run near the
+median: half or twice as much fails, chance does not.
 """
 
 import contextlib
@@ -81,14 +82,14 @@ def matches(shown, printed, *, noisy=False):
         at = 0
         for number in _NUMBER.finditer(line) if noisy else ():
             pattern += _text(line[at : number.start()]) + f"({_NUMBER.pattern})"
-            margin = re.match(rf" ± ({_NUMBER.pattern})", line[number.end() :])
-            numbers.append((number[0], margin and margin[1]))
+            margin = re.match(rf"(%?) ± ({_NUMBER.pattern})", line[number.end() :])
+            numbers.append((number[0], margin and margin[2], bool(margin and margin[1])))
             at = number.end()
         pattern += _text(line[at:]) + r"\n"
     found = re.fullmatch(pattern, "".join(f"{line}\n" for line in _lines(printed)))
     return found is not None and all(
-        _agree(figure, other, margin)
-        for (figure, margin), other in zip(numbers, found.groups(), strict=True)
+        _agree(figure, other, margin, percent=percent)
+        for (figure, margin, percent), other in zip(numbers, found.groups(), strict=True)
     )
 
 
@@ -96,16 +97,17 @@ def _text(shown):
     return ".*?".join(map(re.escape, shown.split("...")))
 
 
-def _agree(shown, printed, margin):
+def _agree(shown, printed, margin, *, percent):
     """Return whether two numbers, as they are written, are the same but for noise."""
     if shown == printed:
         return True
     one, other = (float(number.replace(",", "")) for number in (shown, printed))
+    decimals = len(shown.partition(".")[2].partition("e")[0])
     if margin:
-        return abs(one - other) <= MOST_MARGINS * float(margin.replace(",", ""))
+        rounded = 1.01 * 10.0**-decimals if percent else 0.0
+        return abs(one - other) <= MOST_MARGINS * float(margin.replace(",", "")) + rounded
     if "." not in shown:
         return False
-    decimals = len(shown.partition(".")[2].partition("e")[0])
     near = "e" not in shown and abs(one - other) <= 1.01 * 10.0**-decimals
     low, high = sorted((abs(one), abs(other)))
     return near or (one * other > 0 and high <= LARGEST_RATIO * low)
