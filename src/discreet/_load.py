@@ -18,8 +18,8 @@ def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # no
     """Return what is in a file, whatever was released in it.
 
     That is a `Memory`, `Memories`, a `LeastSquares`, a `SoftmaxRegression`, `Distances`, a
-    `Corpus`, a fitted estimator of `discreet.sklearn`, or a class of `discreet.paper`.
-    (`Memory.load` and its like open one kind, and say so to a type checker.)
+    `Corpus`, the names that `discover` found, a fitted estimator of `discreet.sklearn`, or a class
+    of `discreet.paper`. (`Memory.load` and its like open one kind, and say so to a type checker.)
 
     Args:
         path: of the file.
@@ -34,7 +34,7 @@ def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # no
 
     Warns with `NotPrivateWarning` if it was made with a test source of noise.
     """
-    release = registry.load(path, reference=reference, more={"discreet-corpus": _corpus})
+    release = open_release(path, reference=reference)
     if getattr(getattr(release, "released", None), "estimator", None) is None:
         return release
     try:
@@ -45,6 +45,16 @@ def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # no
             f"{type(release).__name__}.load opens the same file without it, and takes keys."
         ) from None
     return restored(release)
+
+
+def open_release(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # noqa: ANN401
+    """Return what `load` does, but for estimators: what answers in each of them.
+
+    Args:
+        path: of the file.
+        reference: as for `load`.
+    """
+    return registry.load(path, reference=reference, more={"discreet-corpus": _corpus})
 
 
 def _corpus(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> "Corpus":  # noqa: ANN401

@@ -48,6 +48,16 @@ def test_rag_topics(example):
     assert "it is right 1 times" in module.conclusion([right, wrong], 1.0)
 
 
+def test_private_rag(example):
+    module = example("private_rag")
+    found = module.Findings(1.0, names=20, right=0.973, secrets=50, shown=48, told=0)
+    assert "97% of questions have the right disease" in module.conclusion(found)
+    assert module.conclusion(found).endswith("show 48 and the release tells 0.")
+    tried = replace(found, tries=4, written=3, told=1)
+    assert "tells 1; asked for 4 of them" in module.conclusion(tried)
+    assert module.conclusion(tried).endswith("wrote 3 from the documents and 0 from the release.")
+
+
 def test_cross_attention(example):
     pytest.importorskip("torch", reason="needs the extra `torch`")
     module = example("cross_attention")

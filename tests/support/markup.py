@@ -2,7 +2,7 @@
 
 import html.parser
 
-EMPTY = {"meta", "link", "img", "br", "hr"}
+EMPTY = {"meta", "link", "img", "br", "hr", "input"}
 
 
 class Reader(html.parser.HTMLParser):

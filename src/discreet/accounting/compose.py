@@ -208,7 +208,9 @@ def calibrate(
             f"below target.delta={target.delta!r}."
         )
     least = max(mechanism.least_factor for mechanism, _ in pairs)
-    floor = math.log(least) + 1e-12 if least > 0 else -math.inf
+    if least == 0:  # disclosures alone, which have no noise
+        return pairs
+    floor = math.log(least) + 1e-12
     low, high = _bracket(overspent, floor)
     if overspent(low) <= 0:
         return with_noise(low)
@@ -223,9 +225,9 @@ def calibrate(
 def covers(claim: Privacy, mechanisms: Sequence[tuple[Mechanism, int]]) -> bool:
     """Whether all the mechanisms together satisfy a guarantee that somebody claims for them.
 
-    Exactly, where δ(ε) has a closed form: for one mechanism, and for any number of Gaussians. For
-    others, ε may be too small by a thousandth if that changes δ(ε) by no more than a factor of two:
-    what is accepted holds as (1.001·ε, δ) and as (ε, 2·δ).
+    Exactly, where δ(ε) has a closed form: for one mechanism, and for any number of Gaussians, with
+    or without disclosures. For others, ε may be too small by a thousandth if that changes δ(ε) by
+    no more than a factor of two: what is accepted holds as (1.001·ε, δ) and as (ε, 2·δ).
 
     Args:
         claim: under the mechanisms' neighbouring relation.
@@ -252,7 +254,8 @@ def covers(claim: Privacy, mechanisms: Sequence[tuple[Mechanism, int]]) -> bool:
 
     if spent(_ROUNDING) <= epsilon:
         return True
-    if _gaussian_ratio(pairs) <= LARGEST_MU and _is_one(_merge_gaussians(pairs)):
+    others, _ = _without_disclosures(pairs, claim.delta)
+    if _gaussian_ratio(pairs) <= LARGEST_MU and _is_one(_merge_gaussians(others)):
         return False
     return spent(1.0) <= claim.epsilon * _GRID_EPSILON and spent(_GRID_DELTA) <= epsilon
 

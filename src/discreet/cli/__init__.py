@@ -13,6 +13,7 @@ import typer
 
 from discreet._version import __version__
 from discreet.cli import options
+from discreet.cli.corpus import corpus as corpus_app
 from discreet.cli.ledger import ledger as ledger_app
 from discreet.cli.paper import paper
 from discreet.cli.schema import schema as schema_app
@@ -32,6 +33,7 @@ app = App(
 app.add_typer(paper, name="paper")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(stream_app, name="stream")
+app.add_typer(corpus_app, name="corpus")
 app.add_typer(schema_app, name="schema")
 
 

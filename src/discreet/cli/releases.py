@@ -7,10 +7,11 @@ processes or on a cluster, whatever its reader is; what a page says of one is ma
 import glob
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from discreet._load import open_release
 from discreet.cli.files import Delivery, check_output, output_file
 from discreet.cli.shell import (
     already_written,
@@ -30,12 +31,13 @@ from discreet.readers.distances.answers import Distances
 from discreet.readers.glm import GeneralizedLinear
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile as ReleasedFile
-from discreet.readers.registry import load as open_release
-from discreet.readers.registry import whole_guarantee
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.sums.container import to_bytes
 from discreet.sums.mechanism import AnyRelease, Mechanism, OnResolved, build
 from discreet.tables import Rows, read_array, read_groups, split
+from discreet.text import Corpus
+
+AnyKind = TypeVar("AnyKind", bound="ReleasedFile | Corpus")
 
 # What files hold, and what answers from each.
 _RELEASES: dict[type, tuple[str, str]] = {
@@ -45,6 +47,7 @@ _RELEASES: dict[type, tuple[str, str]] = {
     GeneralizedLinear: ("a regression", ": discreet predict answers from it"),
     SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
     Distances: ("sums of distances", ": discreet query answers from it"),
+    Corpus: ("a corpus", ": discreet corpus ask answers from it"),
 }
 
 _STRUCTURE = ("one of the paper's structures", ": discreet.load opens it, in Python")
@@ -150,18 +153,18 @@ def public_rows(path: Path | None, name: str = "public") -> PublicRows | None:
     return None if path is None else PublicRows(np.asarray(read_array(path, name)), name=name)
 
 
-def opened_release(path: Path) -> ReleasedFile:
+def opened_release(path: Path) -> "ReleasedFile | Corpus":
     """Return what is in a file, whatever it is, with all that it says of itself."""
-    found: ReleasedFile = open_release(_existing(path))
+    found: ReleasedFile | Corpus = open_release(_existing(path))
     return found
 
 
-def opened(path: Path, *kinds: type[AnyRelease]) -> AnyRelease:
+def opened(path: Path, *kinds: type[AnyKind]) -> AnyKind:
     """Return what is in a file, if it is of one of these kinds."""
-    return of_kind(open_release(_existing(path)), path, *kinds)
+    return of_kind(opened_release(path), path, *kinds)
 
 
-def of_kind(found: ReleasedFile, path: Path, *kinds: type[AnyRelease]) -> AnyRelease:
+def of_kind(found: "ReleasedFile | Corpus", path: Path, *kinds: type[AnyKind]) -> AnyKind:
     """Return what is in a file, if it is of one of these kinds.
 
     Args:
@@ -180,7 +183,7 @@ def of_kind(found: ReleasedFile, path: Path, *kinds: type[AnyRelease]) -> AnyRel
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise InvalidInput(
-            f"Expected {path} to be a file written by discreet build, fit or regress."
+            f"Expected {path} to be a file written by discreet build, fit, regress or corpus build."
         )
     return path
 
@@ -339,7 +342,7 @@ def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -
         force: whether it may be replaced.
         as_json: whether to print the card as JSON besides.
     """
-    from discreet.pages import as_html
+    from discreet.pages.release import as_html, whole_promise
     from discreet.pages.sheet import HOW_TO_GET_PICTURES
 
     page = Path(f"{path.stem}.html") if output is None else output
@@ -353,7 +356,7 @@ def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -
         if as_json:
             print_json({"output": str(page), **release.card.to_dict()})
             return
-        print_page(f"{page}: {whole_guarantee(release)}")
+        print_page(f"{page}: {whole_promise(release)}")
         if not drawn:
             print_page(f"No picture on the page. {HOW_TO_GET_PICTURES}")
 

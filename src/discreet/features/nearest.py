@@ -55,6 +55,14 @@ class Nearest(RowMap):
         norm = _validate.real("key_norm", self.key_norm, above=0)
         self._set(points=rounded, key_norm=norm)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Nearest):
+            return NotImplemented
+        return self.key_norm == other.key_norm and np.array_equal(self.points, other.points)
+
+    def __hash__(self) -> int:
+        return hash((self.key_norm, self.points.tobytes()))
+
     @property
     def dim(self) -> int:  # type: ignore[override]  # it follows from the points
         """D."""

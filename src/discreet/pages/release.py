@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from importlib import resources
 from string import Template
+from typing import TypeAlias
 
 import numpy as np
 from scipy import special
@@ -27,10 +28,12 @@ from discreet.readers.attention.reader import WITHIN
 from discreet.readers.distances.answers import Distances
 from discreet.readers.glm import GeneralizedLinear
 from discreet.readers.least_squares.answers import LeastSquares
-from discreet.readers.registry import AnyFile as Release
-from discreet.readers.registry import whole_guarantee
+from discreet.readers.registry import AnyFile, whole_guarantee
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.testing import Seeded
+from discreet.text import Corpus
+
+Release: TypeAlias = "AnyFile | Corpus"
 
 _KINDS: dict[type, str] = {
     Memory: "a private memory: it answers what rows like a question have to say, on average",
@@ -39,6 +42,7 @@ _KINDS: dict[type, str] = {
     GeneralizedLinear: "a private regression: it predicts numbers, or several labels, of a row",
     SoftmaxRegression: "a private classifier: it says which class a key belongs to",
     Distances: "private sums of distances: how far any point is from all rows together",
+    Corpus: "a private corpus: it answers questions in words about texts, one text a row",
 }
 # What has to be said of the ± of some kernels.
 _OF_EVIDENCE = {
@@ -215,6 +219,15 @@ def _directions(memory: Memory) -> Floats:
     return np.broadcast_to(points, (*heads, *points.shape))
 
 
+def whole_promise(release: Release) -> Guarantee:
+    """Return the guarantee of the whole file, and not only of one entry of its answers.
+
+    Args:
+        release: what is in the file.
+    """
+    return release.guarantee if isinstance(release, Corpus) else whole_guarantee(release)
+
+
 def as_html(release: Release, *, name: str, pictures: bool) -> str:
     """Return the page. It is made of the file alone: whoever has that can make it.
 
@@ -226,11 +239,11 @@ def as_html(release: Release, *, name: str, pictures: bool) -> str:
     Returns:
         HTML, whole, that loads nothing from elsewhere.
     """
-    promise = Promise.of(whole_guarantee(release), release.receipt)
+    promise = Promise.of(whole_promise(release), release.receipt)
     template = resources.files("discreet.pages").joinpath("release.html").read_text("utf-8")
     texts = {"name": name, **_texts(release, promise)}
     blocks = {
-        "alarm": _alarms(release),
+        "alarm": alarms(release),
         "part": _part(release, promise),
         "more": _more(promise),
         "accused": _accused(promise),
@@ -271,13 +284,13 @@ def _texts(release: Release, promise: Promise) -> dict[str, str]:
         "several": _SEVERAL.get(unit, _OF_A_RECORD),
         "source": receipt.source,
         "but": (but := f", but for what was taken from the rows ({leaks})" if leaks else ""),
-        "learnt": (_HIDDEN if promise.coin < _WEAK else _HARDLY).format(but=but),
+        "learnt": (_HIDDEN if promise.coin < WEAK else _HARDLY).format(but=but),
         "whose": _WHOSE.get(unit, "which rows are one record, and whose they are"),
     }
 
 
 # Of a promise that lets others be right about somebody so often, nobody can say that it hides.
-_WEAK = 0.75
+WEAK = 0.75
 _HIDDEN = (
     "What others learn from this file about people like you, they would have learnt almost as well "
     "without you. What is true of you alone is hidden by the noise{but}."
@@ -303,8 +316,12 @@ _SEVERAL = {
 }
 
 
-def _alarms(release: Release) -> str:
-    """Return what has to be read first, if there is anything."""
+def alarms(release: Release) -> str:
+    """Return what has to be read first, if there is anything.
+
+    Args:
+        release: what is in the file.
+    """
     said, receipt = [], release.receipt
     if not receipt.private:
         said.append(f"{NOT_PRIVATE}: {MEANINGS[NOT_PRIVATE]}")

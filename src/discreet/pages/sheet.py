@@ -107,6 +107,43 @@ MEANINGS = {
         "same answer, the mean of all rows, and noise. A guess from public numbers and from this "
         "file, for rows that are spread evenly. The ± of an answer is about the rows themselves."
     ),
+    "parts": (
+        "What the parts of a corpus cost. Counts of topics spend some of ε; words and names share "
+        "what is left. The promise is for all of them together."
+    ),
+    "topics": (
+        "The list that texts are counted by. It is part of the file, and was written down, or made "
+        "of public texts, before the private ones were looked at; or it was found among public "
+        "words, with a share of the budget. Each text counts for one topic, the nearest."
+    ),
+    "counts are within": (
+        "How far the noise moves a count, 95 times of 100. A count that is smaller may be of no "
+        "text at all."
+    ),
+    "a count says": (
+        "That a text is nearest to a topic is the judgement of an encoder, a public program that "
+        "makes numbers of texts. Such a text need not be about the topic; it is less about others."
+    ),
+    "covered": (
+        "Below this, no topic is near a question, and what is answered may be about something "
+        "else. It is a hint, which follows from the topics and from public sentences."
+    ),
+    "words": (
+        "Words of a public list that texts near a question say more often than others. Only those "
+        "that are clear of the noise are told."
+    ),
+    "names": (
+        "Words and names that were found in the texts themselves, each said by many of them: one "
+        "person's own are told with a chance of at most δ."
+    ),
+    "a name needs": (
+        "How many texts must say a name for it to be found, about. Names that fewer texts say are "
+        "not told, and nor is how many such names there are."
+    ),
+    "encoder": (
+        "The public program that made numbers of texts, and makes them of questions. It must not "
+        "have learnt from the private texts."
+    ),
     "size": ("How much is in the file. It does not grow with the number of rows."),
     "entropy": (
         "Where the random numbers came from. SystemEntropy is the operating system, through a "
@@ -114,7 +151,7 @@ MEANINGS = {
     ),
     "made by": ("The version of the software that made it."),
     "context": ("What the private rows are to the model that this is for."),
-    "unit": ("What one record is, in the words of whoever built this."),
+    "unit": ("What one row or one record is, in the words of whoever built this."),
     "places": ("Which layers and heads of a model answer from this file."),
 }
 
@@ -124,6 +161,7 @@ _STATED = {
     "participation",
     "rows",
     "bounds",
+    "encoder",
     "entropy",
     "made by",
     "context",
@@ -132,17 +170,22 @@ _STATED = {
 }
 
 
-def sheet(*, title: str, body: str, footer: str) -> str:
+def sheet(*, title: str, body: str, footer: str, head: str = "") -> str:
     """Return a page.
 
     Args:
         title: of the window, as text.
         body: as HTML.
         footer: as text.
+        head: what else is in the page's head, as HTML.
     """
     page = resources.files("discreet.pages").joinpath("sheet.html").read_text(encoding="utf-8")
     return Template(page).substitute(
-        version=escape(__version__), title=escape(title), body=body, footer=escape(footer)
+        version=escape(__version__),
+        title=escape(title),
+        head=head,
+        body=body,
+        footer=escape(footer),
     )
 
 

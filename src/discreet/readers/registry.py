@@ -17,6 +17,8 @@ from discreet.readers.attention import bundle
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
+from discreet.readers.discovery.mechanism import Discovered
+from discreet.readers.discovery.mechanism import restored as discovery_restored
 from discreet.readers.distances.mechanism import DISTANCES
 from discreet.readers.glm.mechanism import GLM
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
@@ -128,6 +130,7 @@ def _restorers() -> dict[str, Restorer[AnyFile]]:
     return {
         **{each.answers.kind: container.restorer(each.answers) for each in MECHANISMS},
         bundle.FORMAT: bundle.restored,
+        Discovered.kind: discovery_restored,
         "discreet-structure": _structure,
     }
 

@@ -30,7 +30,7 @@ from discreet.sums.layout import AnyLayout_co, RowLayout
 from discreet.sums.partial import Partial
 from discreet.sums.release import Released
 from discreet.sums.selection import Selection
-from discreet.sums.settings import Settings
+from discreet.sums.settings import Settings, Unit
 from discreet.sums.source import Advance, RowSource, Table, unseen
 
 AnyLayout = TypeVar("AnyLayout", bound=RowLayout)
@@ -44,6 +44,8 @@ _SPENT = (
     "what was in memory saw that: count (epsilon, delta) as spent."
 )
 _RELEASED = "its privacy budget is spent, and a second release would spend it again"
+
+_ONE_PROMISE = "Expected a part of a release to have the promise of the whole."
 
 # Shares are quotients of float64: they add up to one but for this.
 _ROUNDING = 1e-9
@@ -145,6 +147,7 @@ class Door(Generic[AnyLayout_co]):
             rows: all of them; the same in every pass.
             view: what is added up of a table, row by row.
         """
+        _check_part(part, self.settings)
         accumulator = Accumulator(part)
         self.add(rows, accumulator, view)
         if self._rows not in {None, accumulator.rows}:
@@ -171,6 +174,11 @@ class Door(Generic[AnyLayout_co]):
             selection: how much a unit can add, the noise and the threshold.
             totals: exact, in lattice units, of every name that is in the data, and of no other.
         """
+        whole = self.settings
+        if selection.multiplier < whole.multiplier or (
+            selection.neighbours is not whole.privacy.neighbours
+        ):
+            raise InvalidInput(_ONE_PROMISE)
         self._charge(selection.share, [selection.disclosure])
         names = sorted(totals)
         noisy = selection.law.sample(len(names), entropy=self._entropy)
@@ -291,7 +299,8 @@ class Door(Generic[AnyLayout_co]):
             if each not in left:
                 raise BudgetExceeded(f"Expected a release that has not been made: {_RELEASED}.")
             left.remove(each)
-        if spent > 1 + _ROUNDING:
+        # Without a Gaussian mechanism on the receipt, there is no squared budget to spend.
+        if spent > 1 + _ROUNDING or (share > 0 and self.settings.pure):
             raise BudgetExceeded(f"Expected a release that has not been made: {_RELEASED}.")
         if self._receipt is None:
             receipt = self.settings.receipt(self._entropy)
@@ -311,8 +320,7 @@ class Portion(Door[AnyLayout_co]):
     """
 
     def __init__(self, whole: Door[Any], settings: Settings[AnyLayout_co]) -> None:
-        if settings.privacy != whole.settings.privacy or settings.beside != whole.settings.beside:
-            raise InvalidInput("Expected a part of a release to have the promise of the whole.")
+        _check_part(settings, whole.settings)
         self.settings = settings
         self.begin = whole.begin
         self._whole = whole
@@ -331,6 +339,21 @@ class Portion(Door[AnyLayout_co]):
     @property
     def _drawn(self) -> int:  # type: ignore[override]  # the whole counts
         return self._whole._drawn  # noqa: SLF001 (its own kind)
+
+
+def _check_part(part: Settings[Any], whole: Settings[Any]) -> None:
+    """Raise `InvalidInput` unless a part has the noise, and protects whom the whole protects.
+
+    What is not Gaussian has noise of its own, which the receipt has to have, too.
+
+    Args:
+        part: settings of a part of the release.
+        whole: those of the release.
+    """
+    same = part.pure or (part.privacy, part.beside) == (whole.privacy, whole.beside)
+    rows_only = part.unit is Unit.ROW and whole.unit is Unit.RECORD
+    if not same or rows_only or part.privacy.neighbours is not whole.privacy.neighbours:
+        raise InvalidInput(_ONE_PROMISE)
 
 
 def _cost(settings: Settings[RowLayout]) -> tuple[float, tuple[Mechanism, ...]]:

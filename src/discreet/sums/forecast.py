@@ -6,14 +6,15 @@ This is what plans of all readers share, and what every card says of who is prot
 import abc
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from discreet import _validate
+from discreet.accounting import Receipt
 from discreet.errors import CorruptRelease
 from discreet.features.base import RowMap
 from discreet.features.columns import TableColumns
-from discreet.noise.correlated import Continual, ReadingKind
-from discreet.privacy import NOT_PRIVATE, Card, Neighbours, rounded_up, taken, titled
+from discreet.noise.correlated import Continual, ReadingKind, StateNoise
+from discreet.privacy import NOT_PRIVATE, Card, Guarantee, Neighbours, rounded_up, taken, titled
 from discreet.sums.layout import RowLayout
 from discreet.sums.release import Released
 from discreet.sums.settings import Shape, Unit
@@ -165,7 +166,43 @@ def size_of(released: Released[RowLayout], parts: str) -> str:
     return f"{size}, and {own:,} of the features" if own else size
 
 
-def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
+class Promised(Protocol):
+    """What a card says whom it protects of: noisy sums, or a release of several."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """What was spent."""
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise came from the operating system."""
+
+    @property
+    def source(self) -> str:
+        """Where it came from."""
+
+    @property
+    def group_rows(self) -> float:
+        """The influence of a record, in rows."""
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows where it is public."""
+
+    @property
+    def rows_hint(self) -> int | None:
+        """The public figure that the builder gave."""
+
+    @property
+    def stream(self) -> StateNoise | None:
+        """Of a state of a stream: what its noise is made of."""
+
+
+def protection_facts(released: Promised) -> dict[str, object]:
     """Return the facts of a card that say who is protected, and how much.
 
     Args:
@@ -187,7 +224,7 @@ def protection_facts(released: Released[RowLayout]) -> dict[str, object]:
     }
 
 
-def stream_facts(released: Released[RowLayout]) -> dict[str, object]:
+def stream_facts(released: Promised) -> dict[str, object]:
     """Return the facts of a card that say which state of a stream this is; none if it is no such.
 
     Args:
@@ -217,7 +254,7 @@ def drawing(released: Released[RowLayout]) -> str:
     return f"{released.stream.factor:.3g} times that of one single release of the same rows"
 
 
-def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
+def protection(released: Promised) -> list[tuple[str, str]]:
     """Return the lines of a card that say who is protected, and how much.
 
     Args:
@@ -251,7 +288,7 @@ def protection(released: Released[RowLayout]) -> list[tuple[str, str]]:
     return rows
 
 
-def _stream(released: Released[RowLayout]) -> list[tuple[str, str]]:
+def _stream(released: Promised) -> list[tuple[str, str]]:
     """Return the lines of a card that say which state of a stream this is, if it is one."""
     stream = released.stream
     if stream is None:

@@ -86,6 +86,7 @@ class Answer:
         words: that are typical of texts near it; None if none were released.
         facts: words that many texts say in answer to it; None if none were released.
         covered: whether a topic is near enough for the answer to be about the question: a hint.
+            None without topics: nothing tells.
         near: the cosine with the nearest topic.
         threshold: the cosine that a covered question has.
     """
@@ -95,25 +96,25 @@ class Answer:
     shares: Mapping[Any, Share] = field(default_factory=dict)
     words: tuple[str, ...] | None = None
     facts: tuple[Fact, ...] | None = None
-    covered: bool = True
+    covered: bool | None = None
     near: float | None = None
     threshold: float | None = None
 
     def __str__(self) -> str:
-        return " ".join(
-            [*self._not_covered, *self._topics, *self._shares, *self._words, *self._facts]
-        )
+        first = [self.caveat] if self.caveat else []
+        return " ".join([*first, *self._topics, *self._shares, *self._words, *self._facts])
 
     @property
-    def _not_covered(self) -> list[str]:
-        if self.covered or self.near is None or self.threshold is None:
-            return []
-        return [
-            (
-                "No topic is near this question, so what follows may be about something else "
-                f"(cosine {self.near:.2f}, and {self.threshold:.2f} is near)."
-            )
-        ]
+    def caveat(self) -> str:
+        """What has to be said first: that the texts may be about something else; or nothing."""
+        if self.facts is not None and self.covered is None:
+            return "Without topics, nothing tells whether the texts are about this question."
+        if self.covered is not False or self.near is None or self.threshold is None:
+            return ""
+        return (
+            "No topic is near this question, so what follows may be about something else "
+            f"(cosine {self.near:.2f}, and {self.threshold:.2f} is near)."
+        )
 
     @property
     def _topics(self) -> list[str]:
@@ -143,4 +144,3 @@ class Answer:
             f"{each.word} ({max(each.count, 0):,.0f} ± {each.error:,.0f})" for each in self.facts
         ]
         return [f"Words that many texts say in answer: {', '.join(said) or 'none'}."]
-

@@ -101,7 +101,8 @@ class Budget:
         )
         squared = [f"{what} {share:.0%}" for what, share in shares if share]
         if squared:
-            pure.append(f"of the rest, as shares of its squared budget: {', '.join(squared)}")
+            rest = "of the rest" if pure else "all of it"
+            pure.append(f"{rest}, as shares of the squared budget: {', '.join(squared)}")
         if self.disclosure:
             pure.append(f"δ = {self.disclosure:.3g} for names that only one unit has")
         return pure

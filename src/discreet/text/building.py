@@ -4,6 +4,7 @@ Topics are counted (and found, if nobody gave any); words are added up near anch
 texts have are found, counted, and learnt. `docs/privacy.md`, "Corpora".
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -64,6 +65,7 @@ class Plan:
         facts: whether names that many texts have are found, and what they answer.
         rarity: how rare words are, in public; None without facts.
         people: whether a person with many texts is protected, and not a text.
+        divided: what each part spent, of a corpus that was opened; None: what the rule says.
     """
 
     options: ReleaseOptions
@@ -75,10 +77,13 @@ class Plan:
     facts: bool = False
     rarity: Rarity | None = None
     people: bool = False
+    divided: Budget | None = None
 
     @property
     def budget(self) -> Budget:
         """What each part spends."""
+        if self.divided is not None:
+            return self.divided
         return Budget.of(
             epsilon=self.options.epsilon,
             delta=self.options.delta,
@@ -213,6 +218,7 @@ def run(
     account: Account | None,
     progress: bool,
     words: Vectors | None,
+    cache: str | os.PathLike[str] | None = None,
 ) -> tuple[Parts, Door[Any]]:
     """Return what is released of private texts: noise is drawn here.
 
@@ -223,6 +229,7 @@ def run(
         account: on which the release is counted before its noise, if on any.
         progress: whether to show a bar.
         words: vectors of the vocabulary; None without one.
+        cache: a folder for vectors of parts of texts, as private as these.
     """
     plan.options.warn_if_nobody_is_protected()
     settings = plan.settings
@@ -238,7 +245,7 @@ def run(
         summed = None
         if plan.vocabulary is not None and topics is not None:
             summed = _words(plan, door, rows, topics, words)
-        names = _names(plan, door, texts) if plan.facts else None
+        names = _names(plan, door, texts, cache) if plan.facts else None
         return Parts(topics=topics, table=table, words=summed, names=names), door
 
 
@@ -295,7 +302,9 @@ def _words(
     return door.released_part(part, door.sum_of(part, rows, view=_marks))
 
 
-def _names(plan: Plan, door: Door[Any], texts: Encoded) -> Names:
+def _names(
+    plan: Plan, door: Door[Any], texts: Encoded, cache: str | os.PathLike[str] | None
+) -> Names:
     """Return names that many texts have, how many have each, and what they answer."""
     rarity, private = plan.rarity, texts.texts
     if rarity is None or private is None:
@@ -319,7 +328,7 @@ def _names(plan: Plan, door: Door[Any], texts: Encoded) -> Names:
         words=vocabulary.words,
         counts=counts,
         error=MARGIN * deviation,
-        learnt=_learnt(plan, door, texts, pieces, vocabulary),
+        learnt=_learnt(plan, door, _keys(plan.encoder, texts, pieces, cache), vocabulary),
     )
 
 
@@ -372,12 +381,11 @@ def _counted(
 def _learnt(
     plan: Plan,
     door: Door[Any],
-    texts: Encoded,
-    pieces: Sequence[tuple[facts_of_text.Piece, ...]],
+    given: tuple[Vectors, Array, Array],
     vocabulary: facts_of_text.Vocabulary,
 ) -> Released[Rounds]:
     """Return a classifier from what a text says to the names that it has."""
-    keys, labels, owners = _keys(plan.encoder, texts, pieces)
+    keys, labels, owners = given
     options = SoftmaxOptions(
         epsilon=plan.options.epsilon,
         delta=plan.options.delta,
@@ -395,29 +403,25 @@ def _learnt(
 
 
 def _keys(
-    encoder: TextEncoder, texts: Encoded, pieces: Sequence[tuple[facts_of_text.Piece, ...]]
+    encoder: TextEncoder,
+    texts: Encoded,
+    pieces: Sequence[tuple[facts_of_text.Piece, ...]],
+    cache: str | os.PathLike[str] | None,
 ) -> tuple[Vectors, Array, Array]:
     """Return keys, labels and owners of all pieces, each made of one text alone. PRIVATE."""
-    short: dict[str, Vectors] = {}
-
-    def encode(text: str) -> Vectors:
-        """Return a vector; those of short texts, which come again and again, are kept."""
-        if len(text) > 200:
-            return encoder.encode(text)
-        if text not in short:
-            short[text] = encoder.encode(text)
-        return short[text]
-
-    count = sum(map(len, pieces))
-    keys = np.zeros((count, 3 * encoder.dim), dtype=np.float32)
-    labels: list[str] = []
-    owners: list[Any] = []
-    for row, given in enumerate(pieces):
-        for piece in given:
-            keys[len(labels)] = facts_of_text.piece_key(piece, encode)
-            labels.append(piece.label)
-            owners.append(row if texts.people is None else texts.people[row])
-    return keys, np.asarray(labels, dtype=str), owners
+    every = [piece for given in pieces for piece in given]
+    # Equal parts have equal vectors: each is encoded once.
+    parts = list(
+        dict.fromkeys(part for piece in every for part in (piece.text, piece.other, piece.context))
+    )
+    vectors = encoder.encode_all(parts, cache=cache)
+    places = {part: place for place, part in enumerate(parts)}
+    keys = np.zeros((len(every), 3 * encoder.dim), dtype=np.float32)
+    for row, piece in enumerate(every):
+        keys[row] = facts_of_text.piece_key(piece, lambda part: vectors[places[part]])
+    people = range(len(pieces)) if texts.people is None else texts.people
+    owners = [who for who, given in zip(people, pieces, strict=True) for _ in given]
+    return keys, np.asarray([piece.label for piece in every], dtype=str), owners
 
 
 def integers_of(values: Array) -> Integers:

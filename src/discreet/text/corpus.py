@@ -174,6 +174,7 @@ class Corpus:
             rows_hint=rows_hint,
             group_rows=1.0 if people is None else person_texts,
         )
+        _validate.real("person_texts", person_texts, at_least=1e-3, at_most=1e6)
         plan = plan_of(
             options,
             made,
@@ -195,10 +196,18 @@ class Corpus:
             progress=progress,
             cache=cache,
         )
-        plan = replace(plan, people=private.people is not None)
+        if private.people is not None:  # which may have come with the chunks
+            options = replace(options, group_rows=person_texts)
+        plan = replace(plan, options=options, people=private.people is not None)
         vectors = None if vocabulary is None else made.encode_all(vocabulary.words)
         parts, door = run(
-            plan, private, entropy=entropy, account=counted, progress=progress, words=vectors
+            plan,
+            private,
+            entropy=entropy,
+            account=counted,
+            progress=progress,
+            words=vectors,
+            cache=cache,
         )
         threshold = None if parts.topics is None else parts.topics.threshold(made)
         guarantee, receipt = door.promise
@@ -301,6 +310,16 @@ class Corpus:
         return tuple([self._fact(names, int(at)) for at in order])
 
     @property
+    def names_need(self) -> float | None:
+        """About how many texts a name needs to be found, if each has no other; None without facts.
+
+        One of several names of a text needs more.
+        """
+        if not self._plan.facts:
+            return None
+        return self._plan.selection(self._plan.settings.multiplier).units_needed
+
+    @property
     def encoder(self) -> TextEncoder:
         """What makes vectors of questions.
 
@@ -324,7 +343,10 @@ class Corpus:
         """
         made = encoder_of(encoder)
         if made.dim != self._plan.encoder.dim:
-            _validate.reject("encoder", made.dim, f"of {self._plan.encoder.dim} numbers a vector")
+            raise InvalidInput(
+                f"Expected an encoder with {self._plan.encoder.dim} numbers a vector, as the "
+                f"corpus has; {made.name!r} has {made.dim}."
+            )
         topics = self.topics
         if topics is not None and topics.source in {"names", "file", "found privately"}:
             alone = [at for at, each in enumerate(topics.merged) if len(each) == 1][:4]
@@ -438,9 +460,9 @@ class Corpus:
         answer = self.ask(question, **asked)
         quoted = str(answer)
         if answer.facts is not None:
-            about = replace(answer, facts=None)
-            quoted = facts_of_text.template(question, answer.facts[:_LISTED])
-            quoted = f"{quoted} {about}".strip()
+            said = facts_of_text.template(question, answer.facts[:_LISTED])
+            rest = replace(answer, facts=None, covered=None)
+            quoted = " ".join(filter(None, (answer.caveat, said, str(rest))))
         if llm is None:
             return quoted
         prompt = (
@@ -577,6 +599,7 @@ class Corpus:
             shares=self._named_shares(table, only) if self.classes else {},
             words=self._words(topics.vectors[at], covered=True),
             near=1.0,
+            covered=True,
             threshold=self._threshold,
         )
 
@@ -594,8 +617,8 @@ class Corpus:
         if hint / len(topics) < table.count_margin:
             warn(
                 f"Counts are predicted to be mostly noise: {hint:,} texts leave "
-                f"{hint / len(topics):.3g} for each of {len(topics)} topics, and the noise alone "
-                f"is ±{table.count_margin:.3g}. Take a larger epsilon, or more texts.",
+                f"{hint / len(topics):.3g} for each of {len(topics):,} topic(s), and the noise "
+                f"alone is ±{table.count_margin:.3g}. Take a larger epsilon, or more texts.",
                 MostlyNoiseWarning,
             )
 

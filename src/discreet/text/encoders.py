@@ -219,7 +219,9 @@ def loaded(encoder: TextEncoder) -> TextEncoder:
     if encoder.name not in _NAMED:
         raise InvalidInput(
             f"Expected the encoder that this was made with ({encoder.name}): give it with "
-            "with_encoder(...), as a path or a callable."
+            "with_encoder(...), as a path or a callable.",
+            argument="encoder",
+            wanted=f"the path of the one that this was made with ({encoder.name})",
         )
     made = _NAMED[encoder.name](encoder.name)
     if made.dim != encoder.dim:

@@ -476,10 +476,19 @@ def template(question: str, facts: Sequence[Fact]) -> str:
     """
     asked = " ".join(question[:LONGEST_TEXT].split())
     if not facts:
-        return f'To "{asked}", no word that enough texts share is an answer.'
-    quoted = [
-        f'"{fact.word}" (in {max(fact.count, 0):,.0f} ± {fact.error:,.0f} texts)' for fact in facts
-    ]
-    best, rest = quoted[0], quoted[1:]
-    behind = f"; then {', '.join(rest)}" if rest else ""
-    return f'To "{asked}", the texts best answer {best}{behind}.'
+        return f'No word that many texts share is an answer to "{asked}".'
+    best, *rest = facts
+    said = (
+        f'To "{asked}", the likeliest answer in the texts is "{best.word}", '
+        f"which {_about(best)} of them say"
+    )
+    *others, last = [f'"{fact.word}" ({_about(fact)})' for fact in rest] or [""]
+    behind = f"{', '.join(others)} and {last}" if others else last
+    return f"{said}; then {behind}." if rest else f"{said}."
+
+
+def _about(fact: Fact) -> str:
+    """Return a count for people: where noise could be all that there is, how many at most."""
+    if fact.count <= fact.error:
+        return f"at most {max(fact.count, 0) + fact.error:,.0f}"
+    return f"{fact.count:,.0f} ± {fact.error:,.0f}"

@@ -1,33 +1,42 @@
 """The file of a corpus: its parts, with public topics, words and names; and its card."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._files import pack
-from discreet.accounting import Receipt
+from discreet._version import __version__
+from discreet.accounting import Gaussian, Receipt
 from discreet.accounting.compose import covers
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet.errors import CorruptRelease
+from discreet.noise import RoundedGaussian
 from discreet.privacy import Card, Guarantee
+from discreet.readers.rounds.counts import Counts
 from discreet.readers.softmax.layout import Rounds
 from discreet.readers.table.layout import TableLayout
 from discreet.sums import container
 from discreet.sums.forecast import protection, protection_facts
 from discreet.sums.mechanism import ReleaseOptions
 from discreet.sums.release import Released
+from discreet.sums.settings import Unit, unit_sensitivity
 from discreet.text.answers import NOT_CLEAR
 from discreet.text.budget import Budget
-from discreet.text.building import Names, Parts, Plan
+from discreet.text.building import ANSWERS, MARGIN, Names, Parts, Plan
 from discreet.text.corpus import Corpus
 from discreet.text.encoders import unloaded
+from discreet.text.facts import OTHER
 from discreet.text.layout import WordsLayout
 from discreet.text.topics import Topics
 from discreet.text.words import Vocabulary
 
 _LAYOUTS: dict[str, Any] = {"table": TableLayout, "words": WordsLayout, "facts": Rounds}
+
+# What a row, or a record, is: by whether people are protected.
+_UNITS = {False: "a row is one text", True: "a record is one person, with all texts"}
 
 # How far shares that were divided may be off.
 _ROUNDING = 1e-9
@@ -102,8 +111,8 @@ def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Corpus:  # n
         name: container.restore(each, by_owner[name], _LAYOUTS[name])
         for name, each in settings["members"].items()
     }
-    plan = _plan(settings)
     topics = _topics(settings, members)
+    plan = _plan(settings, topics)
     names = _names(settings, members, by_owner)
     parts = Parts(
         topics=topics, table=members.get("table"), words=members.get("words"), names=names
@@ -122,13 +131,13 @@ def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Corpus:  # n
     return corpus
 
 
-def _plan(settings: Any) -> Plan:  # noqa: ANN401
+def _plan(settings: Any, topics: Topics | None) -> Plan:  # noqa: ANN401
     given = settings["vocabulary"]
     encoder = unloaded(settings["encoder"]["name"], settings["encoder"]["dim"])
     return Plan(
         options=ReleaseOptions(**settings["options"]),
         encoder=encoder,
-        topics=None,
+        topics=topics,
         finding=settings["finding"],
         classes=tuple(settings["classes"]),
         vocabulary=None
@@ -136,6 +145,7 @@ def _plan(settings: Any) -> Plan:  # noqa: ANN401
         else Vocabulary(words=tuple(given["words"]), most=given["most"]),
         facts=settings["names"] is not None,
         people=settings["people"],
+        divided=Budget(**settings["budget"]),
     )
 
 
@@ -177,24 +187,136 @@ def _word_vectors(
 def _check(corpus: Corpus, settings: Any, members: Mapping[str, Released[Any]]) -> None:  # noqa: ANN401
     """Raise `CorruptRelease` unless the parts belong together, and keep one promise."""
     receipt, guarantee = corpus.receipt, corpus.guarantee
-    budget = Budget(**settings["budget"])
-    shares = {"words": budget.words, "facts": budget.learning}
     same = all(
         each.guarantee == guarantee
         and dict(each.receipt.mechanisms) == dict(receipt.mechanisms)
         and (each.receipt.id, each.private) == (receipt.id, receipt.private)
-        and (name == "table" or abs(each.share - shares[name]) < _ROUNDING)
-        for name, each in members.items()
+        for each in members.values()
     )
     fits = (
         same
-        and budget.gaussian <= 1 + _ROUNDING
         and covers(guarantee, receipt.mechanisms)
-        and receipt.private == settings["private"]
+        and (receipt.private, receipt.source) == (settings["private"], settings["source"])
         and receipt.covering(receipt.scope) == guarantee.scope
+        and _is_divided(corpus.plan.budget, receipt, members)
+        and _is_asked_for(corpus)
     )
     if not fits:
         raise CorruptRelease("Expected parts of one release, with the noise that it promises.")
+
+
+def _is_divided(budget: Budget, receipt: Receipt, members: Mapping[str, Released[Any]]) -> bool:
+    """Whether the budget is what the receipt says, and parts have the noise of their shares."""
+    spent = {"discrete_laplace": 0.0, "disclosure": 0.0, "gaussian": 0.0}
+    for each, count in receipt.mechanisms:
+        spent[each.kind] += count * (each.infinite_loss or each.spread)
+    shares = {"words": budget.words, "facts": budget.learning}
+    return (
+        math.isclose(spent["discrete_laplace"], budget.finding + budget.table, rel_tol=_ROUNDING)
+        and spent["disclosure"] == budget.disclosure
+        and (spent["gaussian"] > 0) == (budget.gaussian > 0)
+        and budget.gaussian <= 1 + _ROUNDING
+        and all(
+            math.isclose(_pure(each), budget.table, rel_tol=_ROUNDING)
+            if name == "table"
+            else math.isclose(each.share, shares[name], rel_tol=_ROUNDING)
+            for name, each in members.items()
+        )
+    )
+
+
+def _pure(released: Released[Any]) -> float:
+    """Return ε of a table, all its parts together."""
+    sensitivity = unit_sensitivity(
+        released.layout,
+        released.guarantee.neighbours,
+        Unit(released.guarantee.unit),
+        released.group_rows,
+    )
+    return sensitivity / released.sigma
+
+
+def _is_asked_for(corpus: Corpus) -> bool:
+    """Whether labels, words and names are those of the parts, and figures those of the promise."""
+    plan, parts, guarantee = corpus.plan, corpus.parts, corpus.guarantee
+    table, words, names = parts.table, parts.words, parts.names
+    learnt = None if names is None else names.learnt
+    vocabulary = plan.vocabulary
+    return (
+        guarantee.epsilon == plan.options.epsilon
+        and guarantee.delta == (plan.options.delta if plan.budget.gaussian else 0.0)
+        and (guarantee.unit == Unit.RECORD) is plan.people
+        and (table is None) is (corpus.topics is None) is (corpus.threshold is None)
+        and (table is None or table.layout.classes == plan.classes)
+        and (words is None) is (vocabulary is None)
+        and (
+            words is None
+            or vocabulary is None
+            or (words.layout.words, words.layout.most) == (len(vocabulary.words), vocabulary.most)
+        )
+        and (names is None or (learnt is None) is not bool(names.words))
+        and (
+            names is None
+            or learnt is None
+            or sorted(learnt.layout.classes) == sorted([OTHER, *names.words])
+        )
+        and (names is None or _is_counted(corpus, names))
+        and -1 <= (corpus.threshold or 0.0) <= 1
+    )
+
+
+def _is_counted(corpus: Corpus, names: Names) -> bool:
+    """Whether counts of names are finite, and as far off as noise of their share is."""
+    wanted = 0.0
+    if names.words:
+        [gaussian] = [each for each, _ in corpus.receipt.mechanisms if isinstance(each, Gaussian)]
+        layout = Counts(cells=len(names.words) + 1, marks=ANSWERS)
+        moved = unit_sensitivity(
+            layout,
+            corpus.guarantee.neighbours,
+            Unit(corpus.guarantee.unit),
+            corpus.plan.options.group_rows,
+        )
+        sigma = gaussian.sigma * moved / math.sqrt(corpus.plan.budget.counts)
+        wanted = MARGIN * math.sqrt(RoundedGaussian(sigma=sigma).variance) * layout.real_unit
+    return bool(np.all(np.isfinite(names.counts))) and math.isclose(
+        names.error, wanted, rel_tol=_ROUNDING
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Whole:
+    """What a card says of the whole release, whatever came out of it: perhaps no part at all."""
+
+    guarantee: Guarantee
+    receipt: Receipt
+    group_rows: float
+    rows_hint: int | None
+    version: str
+    rows: None = None
+    stream: None = None
+
+    @classmethod
+    def of(cls, corpus: Corpus) -> "_Whole":
+        """Return what is known of a corpus."""
+        first = next(iter(corpus.released.values()), None)
+        return cls(
+            guarantee=corpus.guarantee,
+            receipt=corpus.receipt,
+            group_rows=corpus.plan.options.group_rows,
+            rows_hint=corpus.plan.options.rows_hint,
+            version=__version__ if first is None else first.version,
+        )
+
+    @property
+    def private(self) -> bool:
+        """Whether the noise came from the operating system."""
+        return self.receipt.private
+
+    @property
+    def source(self) -> str:
+        """Where it came from."""
+        return self.receipt.source
 
 
 def card_of_corpus(corpus: Corpus) -> Card:
@@ -204,11 +326,9 @@ def card_of_corpus(corpus: Corpus) -> Card:
         corpus: of any parts.
     """
     plan, topics, table, names = corpus.plan, corpus.topics, corpus.table, corpus.parts.names
-    first = next(iter(corpus.released.values()), None)
-    if first is None:
-        raise InvalidInput("Expected a corpus with at least one part.")
+    whole = _Whole.of(corpus)
     facts: dict[str, object] = {
-        **protection_facts(first),
+        **protection_facts(whole),
         "mechanism": "integer noise, added once to sums over texts: " + _mechanism(corpus),
         "budget": asdict(plan.budget),
         "encoder": plan.encoder.name,
@@ -220,20 +340,22 @@ def card_of_corpus(corpus: Corpus) -> Card:
         "threshold": corpus.threshold,
         "words": 0 if plan.vocabulary is None else len(plan.vocabulary.words),
         "names": 0 if names is None else len(names.words),
+        "names_need": corpus.names_need,
         "state_bytes": corpus.nbytes,
         "rows_hint": plan.options.rows_hint,
         "entropy": corpus.receipt.source,
-        "version": first.version,
+        "version": whole.version,
     }
     lines = [
-        *protection(first),
+        *protection(whole),
+        ("unit", _UNITS[plan.people]),
         ("parts", "; ".join(plan.budget.lines)),
         *_topic_lines(corpus),
         *_other_lines(corpus),
         ("encoder", f"{plan.encoder.name}, {plan.encoder.dim} numbers a text, one text at a time"),
         ("size", f"{corpus.nbytes:,} bytes of noisy sums"),
         ("entropy", corpus.receipt.source),
-        ("made by", f"discreet {first.version}"),
+        ("made by", f"discreet {whole.version}"),
     ]
     return Card(tuple(facts.items()), tuple(lines))
 
@@ -272,13 +394,15 @@ def _other_lines(corpus: Corpus) -> list[tuple[str, str]]:
             )
         )
     if names is not None:
-        lines.append(
+        within = f"; counts within ±{names.error:.3g}" if names.words else ""
+        lines += [
             (
                 "names",
                 (
-                    f"{len(names.words):,} that many texts have, found in the texts; counts within "
-                    f"±{names.error:.3g}. What many texts say is told: common is not harmless"
+                    f"{len(names.words):,} that many texts have, found in the texts{within}. What "
+                    "many texts say is told: common is not harmless"
                 ),
-            )
-        )
+            ),
+            ("a name needs", f"about {corpus.names_need:.3g} texts that have it, and no other"),
+        ]
     return lines

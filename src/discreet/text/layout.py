@@ -165,12 +165,12 @@ class WordsLayout(RowLayout):
         """
         # A place that is given twice would count once, and the text for less: never for more.
         marked = (values >= 0) & (values < self.words)
-        places = np.where(marked, values, self.words).astype(np.int64)
+        rows, which = np.nonzero(marked)
         table = np.array([mark_weight(each, radius=_RADIUS) for each in range(self.most + 1)])
-        found = np.zeros((len(values), self.words + 1))
-        each = table[np.count_nonzero(marked, axis=1)].astype(np.float64)
-        found[np.arange(len(values))[:, None], places] = each[:, None]
-        return found[None, :, :-1]
+        each = table[np.count_nonzero(marked, axis=1)]
+        found = np.zeros((len(values), self.words))
+        found[rows, values[rows, which].astype(np.int64)] = each[rows]
+        return found[None]
 
     def parameters(self) -> dict[str, object]:
         """Return the numbers that, with the `arrays`, make the same layout again."""

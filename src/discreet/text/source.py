@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -43,6 +43,9 @@ class Encoded:
 
     def __repr__(self) -> str:
         return "<Encoded: private>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Texts are private and are never pickled or copied.")
 
     @property
     def values(self) -> Array:
@@ -120,13 +123,14 @@ def encoded(
         by_person = owners is not None
         if by_person:
             people.extend(_owners(owners, len(listed)))
+        places = _places(labels, labels_of, len(listed))  # before what takes long
         marked = np.full((len(listed), most), -1, dtype=np.int64)
         if marks is not None:
             for row, text in enumerate(listed):
                 found = marks(text)
                 marked[row, : len(found)] = found
         vectors = encoder.encode_all(listed, progress=progress, cache=cache)
-        parts.append((vectors, _places(labels, labels_of, len(listed)), marked))
+        parts.append((vectors, places, marked))
         if keep:
             kept.extend(listed)
     if not parts:
@@ -147,6 +151,11 @@ def _texts(texts: Any) -> list[str]:  # noqa: ANN401
 
 
 def _owners(people: Any, count: int) -> list[Any]:  # noqa: ANN401
+    if isinstance(people, str):
+        raise InvalidInput(
+            "Expected people to say whose each text is, in order; the name of a column goes with a "
+            "table."
+        )
     names = names_of(people)
     if len(names) != count:
         raise InvalidInput("Expected people to say whose each text is, in order.")

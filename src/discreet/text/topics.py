@@ -109,7 +109,7 @@ class PublicWords:
         return Topics.of(list(words), encoder)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Topics:
     """Public topics, shape (T, d). Make them with `Topics.of`.
 
@@ -202,6 +202,9 @@ class Topics:
         own = np.quantile(np.sum(vectors * centres[groups], axis=1), 0.1)
         reach = float(np.clip(own, -1.0, 1.0))
         return cls(tuple(names), centres, source="public texts", reach=reach)
+
+    def __repr__(self) -> str:
+        return f"<Topics: {len(self):,} from {self.source}>"
 
     @property
     def dim(self) -> int:

@@ -47,7 +47,7 @@ def test_every_command_has_an_example_and_help_for_every_option(name):
         assert option.name == "help" or option.help, option.name
 
 
-@pytest.mark.parametrize("name", ["", "paper", "ledger", "stream", "schema", *COMMANDS])
+@pytest.mark.parametrize("name", ["", "paper", "ledger", "stream", "schema", "corpus", *COMMANDS])
 def test_a_flag_takes_no_value_and_help_shows_none(name):
     for width in ("60", "80"):
         shown = RUNNER.invoke(app, [*name.split(), "--help"], env={"COLUMNS": width})
@@ -104,6 +104,9 @@ def prepared(tmp_path, monkeypatch):
     columns = {"keys": list(unit_rows(400, 5)), "label": labels}
     parquet.write_table(pa.table(columns), "data.parquet")
     pathlib.Path("public.csv").write_text("age,job\n30,nurse\n40,clerk\n", encoding="utf-8")
+    pathlib.Path("topics.txt").write_text("card arrival\nexchange rate\n", encoding="utf-8")
+    tickets = "text,team\n" + "my card has not arrived,card\nwrong exchange rate,money\n" * 200
+    pathlib.Path("tickets.csv").write_text(tickets, encoding="utf-8")
     people = {"age": np.arange(400) % 70, "job": labels}
     model = PrivateClassifier(1.0, 1e-6, classes=[0, 1], columns={"age": (0, 70), "job": "private"})
     model.fit(people, np.arange(400) % 2).save("people.safetensors")
@@ -124,6 +127,7 @@ def test_examples_run_as_printed(prepared, name):
     before += ["schema guess"] if name.startswith("schema ") else []
     before += ["ledger create"] if name.startswith("ledger ") else []
     before += ["stream create", "stream append"] if name.startswith("stream ") else []
+    before += ["corpus build"] if name.startswith("corpus ") else []
     for line in dict.fromkeys(example(COMMANDS[each]) for each in [*before, name]):
         program, *arguments = shlex.split(line)
         assert program == "discreet"

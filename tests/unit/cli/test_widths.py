@@ -36,6 +36,9 @@ COMMANDS = {
     "paper distance": "paper distance --rows 200",
     "schema show": "schema show schema.toml",
     "shapes": "shapes people.safetensors",
+    "corpus ask": "corpus ask tickets.safetensors cards",
+    "corpus map": "corpus map tickets.safetensors",
+    "corpus card": "corpus card tickets.safetensors",
 }
 
 
@@ -49,18 +52,22 @@ def folder(tmp_path_factory):
     (path / "schema.toml").write_text(columns.to_toml(), encoding="utf-8")
     model = PrivateClassifier(1.0, 1e-6, classes=["a", "b", "c"], columns=columns)
     model.fit(table, ["a", "b", "c"] * 30).save(path / "people.safetensors")
+    (path / "tickets.csv").write_text("text\n" + "my card has not arrived\n" * 300, "utf-8")
+    (path / "topics.txt").write_text("card arrival\nexchange rates and their fees\n", "utf-8")
     before = os.getcwd()
     os.chdir(path)
     build = f"build keys.npy values.npy {SPEND} --scale 2 --rows-hint 60 -o"
     stream = f"stream create tickets --key-file key --steps 2000000 --rows-hint 90000 {SPEND}"
     stream += " --key-dim 5 --value-dim 3"
     count = "--ledger budget.db --dataset clinic --analyst eve"
+    corpus = "corpus build tickets.csv --topics topics.txt --words"
     for line in (
         "ledger create budget.db clinic --epsilon 2.3456 --delta 1e-5",
         "ledger limit budget.db clinic eve --epsilon 1.2345 --delta 2e-6",
         f"{build} memory.safetensors {count}",
         f"{stream} --by-record --participations 30 --separation 7 --window 1234567",
         "stream append tickets --no-rows --key-file key --step 2026-03-01",
+        f"{corpus} --encoder static --epsilon 1 -o tickets.safetensors",
     ):
         assert RUNNER.invoke(app, line.split()).exit_code == 0
     yield path

@@ -29,6 +29,7 @@ from discreet.readers.least_squares import LEAST_SQUARES
 from discreet.readers.rounds.finding import with_found
 from discreet.readers.rounds.layout import Weights
 from discreet.readers.softmax import SOFTMAX
+from discreet.readers.table import TABLE as TABLE_READER
 from discreet.sums.settings import Unit
 from discreet.sums.source import Form, RowSource
 from discreet.testing import Silent
@@ -37,6 +38,7 @@ BOUNDS = {"scale": 1.0, "key_norm": 1.0, "query_norm": 1.0}
 
 
 TABLE = TableColumns((Bins.between(-1, 1, skewed=False), Bins((-0.3, 0.4))))
+POINTS = np.random.default_rng(0).normal(size=(12, 2))
 UNKNOWN = TableColumns((Unknown(numbers=True), Unknown(numbers=False)))
 
 
@@ -184,6 +186,29 @@ READERS = {
         options={"p": 1, "bounds": (-1.0, 1.0), "features": 80, "weighted": False},
         value_dim=1,
         answer=lambda release, queries: release.query(queries),
+    ),
+    "table": Reader(
+        mechanism=TABLE_READER,
+        options={"points": POINTS, "classes": [0, 1]},
+        value_dim=None,
+        values=st.integers(0, 1),
+        answer=lambda release, _: release.cells,
+        delta=0.0,
+    ),
+    "table of many labels": Reader(
+        mechanism=TABLE_READER,
+        options={"points": POINTS, "classes": range(7)},
+        value_dim=None,
+        values=st.integers(0, 6),
+        answer=lambda release, _: release.cells,
+        delta=0.0,
+    ),
+    "table without labels": Reader(
+        mechanism=TABLE_READER,
+        options={"points": POINTS},
+        value_dim=1,
+        answer=lambda release, _: release.counts,
+        delta=0.0,
     ),
 }
 

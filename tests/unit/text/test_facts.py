@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import discreet
 from discreet.errors import InvalidInput
+from discreet.testing import Seeded
 from discreet.text import facts
 from discreet.text.facts import OTHER, Fact, Piece, Vocabulary
 
@@ -264,7 +266,65 @@ class TestAnswers:
     def test_the_sentence_quotes_words_counts_and_errors(self):
         said = facts.template("What is\nit?", [Fact("snurfle", 1310.2, 12.6), Fact("zorb", -3, 13)])
         assert said == (
-            'To "What is it?", the texts best answer "snurfle" (in 1,310 ± 13 texts); '
-            'then "zorb" (in 0 ± 13 texts).'
+            'To "What is it?", the likeliest answer in the texts is "snurfle", which 1,310 ± 13 of '
+            'them say; then "zorb" (at most 13).'
         )
-        assert "no word" in facts.template("What is it?", [])
+
+    def test_the_sentence_has_one_word_several_or_none(self):
+        known = [Fact("snurfle", 40, 13), Fact("zorb", 30, 13), Fact("flos", 13, 13)]
+        assert facts.template("It?", known).endswith(
+            '; then "zorb" (30 ± 13) and "flos" (at most 26).'
+        )
+        assert facts.template("It?", known[:1]).endswith('"snurfle", which 40 ± 13 of them say.')
+        assert facts.template("It?", []) == 'No word that many texts share is an answer to "It?".'
+
+
+class TestBuilding:
+    texts = tuple(
+        f"My {part} hurts, {how}. The diagnosis is {name}, so take Zorbvac."
+        for part, name in (("nose", "Snurfle Fever"), ("toe", "Flargle Toe"))
+        for how in ("a lot", "at night", "again", "since Monday")
+        for _ in range(60)
+    )
+
+    def build(self, encoder, **options):
+        return discreet.Corpus.build(
+            list(self.texts),
+            encoder=encoder,
+            facts=True,
+            epsilon=4.0,
+            entropy=Seeded(0),
+            **options,
+        )
+
+    def test_names_are_found_counted_and_answer(self):
+        corpus = self.build(encoder)
+        counts = {fact.word: fact for fact in corpus.facts}
+        assert {"snurfle fever", "flargle toe", "zorbvac"} <= set(counts)
+        fact = counts["flargle toe"]
+        assert abs(fact.count - 240) < 2 * fact.error < 120
+        assert 'To "Help.", the likeliest answer in the texts is "' in corpus.speak("Help.")
+
+    def test_what_a_model_adds_comes_last_and_is_marked(self):
+        prompts = []
+        corpus = self.build(encoder)
+        quoted = corpus.speak("What is it?")
+        said = corpus.speak("What is it?", llm=lambda prompt: prompts.append(prompt) or " So. ")
+        assert said == f"{quoted}\n[Written by a language model. Not from the records:] So."
+        assert quoted in prompts[0]
+        assert "hurts" not in prompts[0]
+
+    def test_vectors_of_parts_of_texts_are_kept_where_the_cache_is(self, tmp_path):
+        calls = []
+
+        def counted(text):
+            calls.append(text)
+            return encoder(text)
+
+        first = self.build(counted, cache=tmp_path / "cache")
+        assert "___ so take zorbvac" not in calls
+        assert any("hurts" in text and "Fever" not in text for text in calls)
+        calls.clear()
+        again = self.build(counted, cache=tmp_path / "cache")
+        assert not [text for text in calls if "hurts" in text or "___" in text]
+        assert again.facts == first.facts

@@ -5,16 +5,24 @@ a threshold are told; of the others nothing is, not even how many there are. `do
 "What is in the data".
 """
 
+import math
+import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet import _validate
+from discreet._files import pack, whole_file
 from discreet._typing import Array
-from discreet.accounting import Receipt
-from discreet.errors import InvalidInput
+from discreet.accounting import Gaussian, Receipt
+from discreet.accounting.compose import covers
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
@@ -61,10 +69,34 @@ class Discovered(Sequence[Name]):
         receipt: what was spent; `discreet.combine` adds receipts up.
     """
 
+    kind: ClassVar[str] = "discreet-discovered"
+
     found: tuple[Name, ...]
     selection: Selection
     guarantee: Guarantee
     receipt: Receipt
+
+    @classmethod
+    def of(
+        cls,
+        totals: Mapping[str, int],
+        *,
+        selection: Selection,
+        guarantee: Guarantee,
+        receipt: Receipt,
+    ) -> Self:
+        """Return the names with these noisy totals.
+
+        Args:
+            totals: in lattice units.
+            selection: how they were found.
+            guarantee: what is promised.
+            receipt: what was spent.
+        """
+        margin = _MARGIN * selection.stderr
+        ordered = sorted(totals.items(), key=lambda each: (-each[1], each[0]))
+        told = tuple([Name(name, total / LENGTH, margin) for name, total in ordered])
+        return cls(told, selection, guarantee, receipt)
 
     def __len__(self) -> int:
         return len(self.found)
@@ -115,6 +147,58 @@ class Discovered(Sequence[Name]):
             ("entropy", self.receipt.source),
         ]
         return Card(tuple(facts.items()), tuple(lines))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file that `discreet.load` opens, atomically; never pickle.
+
+        Args:
+            path: of the file; one that is there is replaced.
+        """
+        totals = np.array([round(each.count * LENGTH) for each in self.found], dtype=np.int64)
+        settings = {
+            "names": list(self.names),
+            "selection": asdict(self.selection),
+            "guarantee": asdict(self.guarantee),
+            "receipt": self.receipt.to_dict(),
+            "private": self.private,
+            "source": self.receipt.source,
+        }
+        card = self.card.to_dict()
+        data = pack({"totals": totals}, name=self.kind, settings=settings, card=card)
+        with whole_file(Path(path)) as file:
+            file.write(data)
+
+
+def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Discovered:  # noqa: ANN401 (as a file has them)
+    """Return the names in a file, as far as it can be believed.
+
+    Args:
+        settings: of `Discovered.save`.
+        tensors: likewise.
+    """
+    guarantee = Guarantee(**settings["guarantee"])
+    given = {**settings["selection"], "neighbours": guarantee.neighbours}
+    selection = Selection(**given)
+    receipt = Receipt.from_dict(settings["receipt"])
+    totals, names = tensors["totals"], settings["names"]
+    gaussian = [each for each, _ in receipt.mechanisms if isinstance(each, Gaussian)]
+    fits = (
+        totals.dtype == np.int64
+        and totals.shape == (len(names),)
+        and len(set(names)) == len(names)
+        and bool(np.all(totals >= selection.threshold))
+        and len(receipt.mechanisms) == 2
+        and math.isclose(gaussian[0].sigma, selection.multiplier, rel_tol=1e-9)
+        and (selection.disclosure, 1) in receipt.mechanisms
+        and selection.share == 1
+        and covers(guarantee, receipt.mechanisms)
+        and (receipt.private, receipt.source) == (settings["private"], settings["source"])
+        and receipt.covering(receipt.scope) == guarantee.scope
+    )
+    if not fits:
+        raise CorruptRelease("Expected names with the noise that their guarantee needs.")
+    found = dict(zip(names, totals.tolist(), strict=True))
+    return Discovered.of(found, selection=selection, guarantee=guarantee, receipt=receipt)
 
 
 def discover(
@@ -171,10 +255,7 @@ def discover(
     with Door(settings, entropy=entropy, account=counted) as door:
         noisy = door.select(selection, totals_of(names, groups, selection))
         guarantee, receipt = door.promise
-    margin = _MARGIN * selection.stderr
-    found = sorted(noisy.items(), key=lambda each: (-each[1], each[0]))
-    told = tuple([Name(name, total / LENGTH, margin) for name, total in found])
-    return Discovered(told, selection, guarantee, receipt)
+    return Discovered.of(noisy, selection=selection, guarantee=guarantee, receipt=receipt)
 
 
 def _resolved(options: ReleaseOptions, unit: Unit, most: int) -> tuple[Settings[Any], Selection]:
@@ -234,7 +315,9 @@ def totals_of(
 
 def _names_of(given: str | Iterable[str]) -> set[str]:
     """Return the names of a row, each once."""
-    listed = [given] if isinstance(given, str) else list(given)
-    if not all(isinstance(each, str) and len(each) <= _LONGEST for each in listed):
+    listed = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if not all(isinstance(each, str) for each in listed):
+        raise InvalidInput("Expected every name to be a text: none missing, and no numbers.")
+    if not all(len(each) <= _LONGEST for each in listed):
         raise InvalidInput(f"Expected names to be texts of at most {_LONGEST:,} characters.")
     return {str(each) for each in listed}

@@ -22,6 +22,9 @@ LEVEL = 0.95
 # Mass of the noise that may be left out of a law that is written down.
 _LEFT_OUT = 1e-12
 
+# A law whose scale is more than twice as many lattice units is written down in larger steps.
+_STEPS = 128
+
 # That of a normal law.
 _NORMAL = 1.959963984540054
 
@@ -115,20 +118,27 @@ class Table(Release[TableLayout]):
     def shares(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return the shares of labels among rows near a query, and the ± of each: (m, labels).
 
+        They are between 0 and 1, and add up to one. What they estimate, and what is within the ± of
+        them 95 of 100 times, is Σ w·(rows with the label) / Σ w·rows over points: the same without
+        noise. All shares are within the ± that noise puts so far from what is found: the interval
+        of Fieller (1954) for a ratio, cut to what shares may be. Of a label that no row has, it
+        holds more often, up to 98 of 100 times: noise can only make such a share too large.
+
         Args:
             weights: how much each point counts for each query, shape (m, T), at least 0.
         """
         near = weights @ self.cells
+        found = near.sum(axis=1, keepdims=True)
         spread = np.sqrt(np.sum(weights**2, axis=1, keepdims=True))
         # Where fewer rows are near than the noise in their number comes to, the rest are taken to
         # be like all rows.
-        least = self.law.count_deviation * spread
-        found = near.sum(axis=1, keepdims=True)
-        rows = np.maximum(found, least)
-        shares = np.clip((near + (rows - found) * self.overall) / rows, 0.0, 1.0)
-        errors = self.law.share_deviations(shares) * spread / rows
-        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
-        return shares, np.minimum(self.law.quantile(weights) * errors, 1.0)
+        rows = np.maximum(found, self.law.count_deviation * spread)
+        shares = _on_simplex((near + (rows - found) * self.overall) / rows)
+        low, high = self.law.share_ends(near, found, self.law.quantile(weights) * spread)
+        # What is found may be impossible by more than 1.96 standard deviations: that is no proof.
+        least = self.law.share_deviations(shares) * spread / rows
+        margins = np.maximum.reduce([shares - low, high - shares, least])
+        return shares, np.minimum(margins, 1.0)
 
 
 class Law:
@@ -177,6 +187,31 @@ class Law:
         within = self._variances[0] * (1 - 1 / labels)
         return np.sqrt(within + self.count_deviation**2 * (shares - 1 / labels) ** 2)
 
+    def share_ends(self, near: Floats, found: Floats, reach: Floats) -> tuple[Floats, Floats]:
+        """Return the lowest and the highest share s with |near - s·found| ≤ reach·deviation(s).
+
+        The noise of near - s·found has a known deviation (`share_deviations`), so that this holds
+        for the true share as often as it should, however few rows are near. Both are within 0 and
+        1; that is all that is known where it is not clear that any rows are near.
+
+        Args:
+            near: noisy weighted counts by label, shape (m, labels).
+            found: their sums, shape (m, 1).
+            reach: how many deviations of one point, shape (m, 1).
+        """
+        labels = self._layout.labels
+        both = (reach * self.count_deviation) ** 2
+        within = reach**2 * self._variances[0] * (1 - 1 / labels)
+        square = found**2 - both
+        clear = (found > 0) & (square > 0)
+        square = np.where(clear, square, 1.0)
+        middle = near * found - both / labels
+        rest = near**2 - within - both / labels**2
+        half = np.sqrt(np.maximum(middle**2 - square * rest, 0.0))
+        low = np.where(clear, (middle - half) / square, 0.0)
+        high = np.where(clear, (middle + half) / square, 1.0)
+        return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
     def quantile(self, weights: Floats) -> Floats:
         """Return the ± of a weighted sum of cells, in standard deviations, shape (m, 1).
 
@@ -195,14 +230,19 @@ class Law:
 
     @cached_property
     def count_margin(self) -> float:
-        """The least ± that noise of a count stays within 95 of 100 times: of its exact law."""
+        """The least ± that noise of a count stays within 95 of 100 times: of its law."""
         weight, labels = self._layout.combined, self._layout.labels
-        sums = _of_sum(self._laws[0], labels)
+        # Where noise is many lattice units, steps of several are as good: what rows of records are
+        # counted in is very fine.
+        step = max(math.floor(min(law.scale for law in self._laws) / _STEPS), 1)
+        laws = [DiscreteLaplace(scale=law.scale / step) for law in self._laws]
+        sums = _of_sum(laws[0], labels)
         values = weight * np.arange(-(len(sums) // 2), len(sums) // 2 + 1)
-        if len(self._laws) == 1:
+        unit = step / self._layout.units
+        if len(laws) == 1:
             inside = np.cumsum(_folded(sums))
-            return float(np.searchsorted(inside, LEVEL)) / self._layout.units
-        own = _of_sum(self._laws[1], 1)
+            return float(np.searchsorted(inside, LEVEL)) * unit
+        own = _of_sum(laws[1], 1)
         below = np.concatenate([[0.0], np.cumsum(own), [1.0]])
         middle = len(own) // 2
 
@@ -219,7 +259,36 @@ class Law:
         while high - low > 1e-6 * high:
             tried = (low + high) / 2
             low, high = (low, tried) if holds(tried) >= LEVEL else (tried, high)
-        return high / self._layout.units
+        return high * unit
+
+
+def _on_simplex(shares: Floats) -> Floats:
+    """Return the nearest rows to some that add up to one, without negative numbers.
+
+    All are lowered by the same, and cut at zero.
+
+    Args:
+        shares: rows that add up to one, shape (m, labels).
+    """
+    falling = -np.sort(-shares, axis=1)
+    above = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, shares.shape[1] + 1)
+    last = np.count_nonzero(falling > above, axis=1) - 1
+    return np.maximum(shares - above[np.arange(len(shares)), last, None], 0.0)
+
+
+def _nearest_shares(estimates: Floats) -> Floats:
+    """Return the nearest shares, at least 0 and adding up to one: (m, labels).
+
+    What noise adds to labels that are rare is taken from all alike, and not in proportion to what
+    they have: otherwise the largest share would pay for most of it.
+
+    Args:
+        estimates: of shares, with noise: they may be below 0, shape (m, labels).
+    """
+    ordered = -np.sort(-estimates, axis=1)
+    excess = (np.cumsum(ordered, axis=1) - 1) / np.arange(1, estimates.shape[1] + 1)
+    kept = np.count_nonzero(ordered > excess, axis=1)
+    return np.maximum(estimates - excess[np.arange(len(kept)), kept - 1, None], 0.0)
 
 
 def _of_sum(law: DiscreteLaplace, count: int) -> Floats:
@@ -228,9 +297,13 @@ def _of_sum(law: DiscreteLaplace, count: int) -> Floats:
     one = law.pmf(np.arange(-reach, reach + 1))
     if count == 1:
         return one
-    size = 2 * count * reach + 1
-    powers = np.fft.rfft(one, size) ** count
-    return np.maximum(np.fft.irfft(powers, size), 0.0)
+    # So many standard deviations, and what one draw may add: beyond, there is as little again.
+    far = reach + math.ceil(14 * math.sqrt(count * law.variance))
+    size = 2 * min(count * reach, far) + 1
+    circle = np.zeros(size)
+    circle[np.arange(-reach, reach + 1)] = one
+    powers = np.fft.rfft(circle) ** count
+    return np.maximum(np.fft.fftshift(np.fft.irfft(powers, size)), 0.0)
 
 
 def _folded(masses: Floats) -> Floats:
