@@ -27,11 +27,13 @@ from discreet.ledger.ledger import account_of
 from discreet.privacy import Neighbours
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import Memory
+from discreet.readers.discovery import Discovered
 from discreet.readers.distances.answers import Distances
 from discreet.readers.glm import GeneralizedLinear
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile as ReleasedFile
 from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.readers.table import Table as CountedTable
 from discreet.sums.container import to_bytes
 from discreet.sums.mechanism import AnyRelease, Mechanism, OnResolved, build
 from discreet.tables import Rows, read_array, read_groups, split
@@ -47,6 +49,8 @@ _RELEASES: dict[type, tuple[str, str]] = {
     GeneralizedLinear: ("a regression", ": discreet predict answers from it"),
     SoftmaxRegression: ("a classifier", ": discreet predict answers from it"),
     Distances: ("sums of distances", ": discreet query answers from it"),
+    CountedTable: ("a table of counts", ": discreet.load opens it, in Python"),
+    Discovered: ("a list of names that were found", ": discreet.load opens it, in Python"),
     Corpus: ("a corpus", ": discreet corpus ask answers from it"),
 }
 

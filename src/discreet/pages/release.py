@@ -25,15 +25,17 @@ from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, rounded_up
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import MOSTLY_NOISE, Memory
 from discreet.readers.attention.reader import WITHIN
+from discreet.readers.discovery import Discovered
 from discreet.readers.distances.answers import Distances
 from discreet.readers.glm import GeneralizedLinear
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.registry import AnyFile, whole_guarantee
 from discreet.readers.softmax.answers import SoftmaxRegression
+from discreet.readers.table import Table
 from discreet.testing import Seeded
 from discreet.text import Corpus
 
-Release: TypeAlias = "AnyFile | Corpus"
+Release: TypeAlias = "AnyFile | Discovered | Corpus"
 
 _KINDS: dict[type, str] = {
     Memory: "a private memory: it answers what rows like a question have to say, on average",
@@ -42,6 +44,8 @@ _KINDS: dict[type, str] = {
     GeneralizedLinear: "a private regression: it predicts numbers, or several labels, of a row",
     SoftmaxRegression: "a private classifier: it says which class a key belongs to",
     Distances: "private sums of distances: how far any point is from all rows together",
+    Table: "a private table: how many rows are nearest to each of some public points",
+    Discovered: "a private list: names that many rows have, found in them",
     Corpus: "a private corpus: it answers questions in words about texts, one text a row",
 }
 # What has to be said of the ± of some kernels.
@@ -225,7 +229,9 @@ def whole_promise(release: Release) -> Guarantee:
     Args:
         release: what is in the file.
     """
-    return release.guarantee if isinstance(release, Corpus) else whole_guarantee(release)
+    if isinstance(release, Corpus | Discovered):
+        return release.guarantee
+    return whole_guarantee(release)
 
 
 def as_html(release: Release, *, name: str, pictures: bool) -> str:

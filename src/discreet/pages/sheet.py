@@ -116,6 +116,9 @@ MEANINGS = {
         "of public texts, before the private ones were looked at; or it was found among public "
         "words, with a share of the budget. Each text counts for one topic, the nearest."
     ),
+    "counts": (
+        "Every row counts once: for the public point that is nearest to it, and for its label."
+    ),
     "counts are within": (
         "How far the noise moves a count, 95 times of 100. A count that is smaller may be of no "
         "text at all."
