@@ -22,6 +22,9 @@ from discreet.privacy import Neighbours
 # L: how long what a unit adds may be, in lattice units.
 LENGTH = 2**24
 
+# With more names for each unit, thresholds for every number of them would take minutes to find.
+_MOST = 2**10
+
 # More than the relative error of a tail of the normal distribution, and of sums of them.
 _SLACK = 1 + 1e-9
 
@@ -47,7 +50,7 @@ class Selection:
     decay: float = 1.0
 
     def __post_init__(self) -> None:
-        _validate.whole("most", self.most, at_least=1, at_most=2**16)
+        _validate.whole("most", self.most, at_least=1, at_most=_MOST)
         _validate.real("multiplier", self.multiplier, above=0)
         _validate.real("share", self.share, above=0, at_most=1)
         _validate.real("probability", self.probability, above=0, below=0.5)

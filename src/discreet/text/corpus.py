@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -184,7 +184,9 @@ class Corpus:
             facts=facts,
             people=people is not None,
         )
-        plan.settings.check(counted)  # before anything is encoded, and again when noise is drawn
+        if not isinstance(texts, Iterator):  # with chunks, whom it protects is not known yet
+            # Before anything is encoded, and again before noise is drawn.
+            plan.settings.check(counted)
         vocabulary = plan.vocabulary
         private = encoded(
             chunks_of(texts, labels, people, column),

@@ -92,7 +92,7 @@ def test_a_share_of_the_budget_has_more_noise_and_a_higher_threshold():
     "wrong",
     [
         {"most": 0},
-        {"most": 2**16 + 1},
+        {"most": 2**10 + 1},
         {"multiplier": 0.0},
         {"share": 0.0},
         {"share": 1.1},
