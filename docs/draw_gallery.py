@@ -22,6 +22,7 @@ FIGURES = FOLDER / "figures.json"
 NAMES = (
     "quickstart",
     "rag_topics",
+    "private_rag",
     "cross_attention",
     "private_text_classifier",
     "private_text",

@@ -252,6 +252,25 @@ def rag_topics(answers: Findings) -> Figure:
     return figure
 
 
+def private_rag(found: Findings) -> Figure:
+    """Return what an attacker gets of planted secrets, and what is answered right."""
+    figure, [axes] = start("What do private records answer?", height=3.0)
+    rows = {
+        "diseases right": (found.right, BLUE),
+        "secrets told by the release": (found.told / found.secrets, BLUE),
+        "secrets in the nearest documents\n(NOT private)": (found.shown / found.secrets, INK),
+    }
+    shares, colours = zip(*rows.values(), strict=True)
+    drawn = axes.barh(range(len(rows)), shares, color=colours, alpha=0.75, height=0.6)
+    axes.bar_label(drawn, [f"{share:.0%}" for share in shares], padding=3, color=INK)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.15)
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.grid(visible=False, axis="y")
+    return figure
+
+
 def cross_attention(found: Findings) -> Figure:
     """Return private outputs of the layer over exact ones, at the smallest and the largest ε."""
     figure, axes = start("Outputs of the layer, private and exact", height=6.0, panels=2)

@@ -52,7 +52,7 @@ def test_missed_bars_are_said(report):
     assert "clinc 8,000, ε = 1, questions" in texts_page.page(worse, {})
     strangers = worse["strangers"]["clinc"]
     strangers.update({key: 0.5 for key in strangers if key.startswith("texts of")})
-    assert "**Missed**: clinc (" in texts_page.page(worse, {})
+    assert "texts, clinc (50%" in texts_page.page(worse, {})
 
 
 def test_where_a_classifier_wins_is_said_first(report):

@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from discreet.ledger import Ledger
 from discreet.privacy import titled
 from discreet.tables.columns import sentences
 from discreet.tables.whole import read_columns
-from discreet.text import Answer, Corpus, PublicTexts, PublicWords, Share
+from discreet.text import Answer, Corpus, Fact, PublicTexts, PublicWords, Share
 from discreet.text.file import to_bytes
 
 # Room that is claimed before noise is drawn. Few corpora are larger; what is, is kept anyway.
@@ -219,17 +219,13 @@ def _facts(answer: Answer) -> dict[str, object]:
             for label, each in answer.shares.items()
         ],
         "words": None if answer.words is None else list(answer.words),
-        "facts": None
-        if answer.facts is None
-        else [
-            {"word": each.word, "count": each.count, "margin": each.error} for each in answer.facts
-        ],
+        "facts": None if answer.facts is None else list(map(_of_name, answer.facts)),
         "text": str(answer),
     }
 
 
 def show_map(file: Path, *, as_json: bool, as_csv: bool) -> None:
-    """Print all topics of a corpus.
+    """Print all topics of a corpus; of one without topics, the names that were found.
 
     Args:
         file: of the corpus.
@@ -239,12 +235,29 @@ def show_map(file: Path, *, as_json: bool, as_csv: bool) -> None:
     if as_json and as_csv:
         raise InvalidInput("Expected --json or --csv, not both.")
     corpus = opened(file, Corpus)
-    if as_json:
+    if corpus.topics is None:
+        _show_names(corpus.facts, as_json=as_json, as_csv=as_csv)
+    elif as_json:
         print_json([_of_topic(each) for each in corpus.map()])
     elif as_csv:
         csv.writer(sys.stdout, lineterminator="\n").writerows(_rows(corpus))
     else:
         print_page(titled(list(map(_line, corpus.map()))))
+
+
+def _show_names(names: Sequence[Fact], *, as_json: bool, as_csv: bool) -> None:
+    if as_json:
+        print_json([_of_name(each) for each in names])
+    elif as_csv:
+        rows = [[each.word, f"{each.count:.0f}", f"{each.margin:.6g}"] for each in names]
+        csv.writer(sys.stdout, lineterminator="\n").writerows([["name", "count", "margin"], *rows])
+    else:
+        told = [(each.said, each.word) for each in names]
+        print_page(titled(told) if told else "No name was found.")
+
+
+def _of_name(name: Fact) -> dict[str, object]:
+    return {"word": name.word, "count": name.count, "margin": name.margin}
 
 
 def _of_topic(answer: Answer) -> dict[str, object]:

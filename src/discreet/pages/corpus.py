@@ -301,11 +301,11 @@ def _names(corpus: Corpus) -> str:
     heading = '<h2 id="names">Names that many texts have</h2>'
     if not found:
         return f"{heading}\n<p>None is in enough texts to be told.</p>"
-    most = max(*(each.count for each in found), 1.0) + found[0].error
+    most = max(*(each.count for each in found), 1.0) + found[0].margin
     items = "\n".join(_fact(each, most) for each in found)
     return f'{heading}\n<ul class="items">\n{items}\n</ul>'
 
 
 def _fact(fact: Fact, most: float) -> str:
-    row = _row(fact.word, fact.count, fact.error, most, clear=fact.count > fact.error)
+    row = _row(fact.word, fact.count, fact.margin, most, clear=fact.clear)
     return f'<li data-find="{_text(fact.word)}"><div class="row">{row}</div></li>'

@@ -140,7 +140,5 @@ class Answer:
     def _facts(self) -> list[str]:
         if self.facts is None:
             return []
-        said = [
-            f"{each.word} ({max(each.count, 0):,.0f} ± {each.error:,.0f})" for each in self.facts
-        ]
+        said = [f"{each.word} ({each.said})" for each in self.facts]
         return [f"Words that many texts say in answer: {', '.join(said) or 'none'}."]

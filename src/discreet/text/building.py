@@ -181,13 +181,13 @@ class Names:
     Attributes:
         words: the names, in the order of `counts`.
         counts: about how many texts have each, shape (names,).
-        error: half the width of the interval of a count.
+        margin: the ± of a count.
         learnt: the noisy coefficients of a classifier; None if there are no names.
     """
 
     words: tuple[str, ...] = ()
     counts: Array = field(default_factory=lambda: np.zeros(0))
-    error: float = 0.0
+    margin: float = 0.0
     learnt: Released[Rounds] | None = None
 
 
@@ -327,7 +327,7 @@ def _names(
     return Names(
         words=vocabulary.words,
         counts=counts,
-        error=MARGIN * deviation,
+        margin=MARGIN * deviation,
         learnt=_learnt(plan, door, _keys(plan.encoder, texts, pieces, cache), vocabulary),
     )
 

@@ -587,7 +587,7 @@ class Corpus:
 
     @staticmethod
     def _fact(names: Names, at: int) -> Fact:
-        return Fact(names.words[at], float(names.counts[at]), names.error)
+        return Fact(names.words[at], float(names.counts[at]), names.margin)
 
     def _of_topic(self, at: int) -> Answer:
         table, topics = self._counted

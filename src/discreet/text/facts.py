@@ -452,19 +452,31 @@ def scores(
     return dict(sorted(scored.items(), key=lambda item: (-item[1], item[0])))
 
 
-@dataclass(frozen=True)
-class Fact:
-    """A released word that answers a question.
+class Fact(NamedTuple):
+    """A released word that answers a question: (word, count, margin).
 
     Attributes:
         word: as `candidates` spells it.
-        count: about how many texts say it, whatever they are about: noisy.
-        error: the half width of the count's interval.
+        count: about how many texts say it, whatever they are about: noisy. Of a person whose many
+            texts are protected together, these count for less.
+        margin: the ± of the count.
     """
 
     word: str
-    count: float
-    error: float
+    count: float  # type: ignore[assignment]  # of a tuple, which nobody needs here
+    margin: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether any texts say it, noise aside."""
+        return self.count > self.margin
+
+    @property
+    def said(self) -> str:
+        """How many texts say it, for people; how many at most where noise could be all there is."""
+        if not self.clear:
+            return f"at most {max(self.count, 0) + self.margin:,.0f}"
+        return f"{self.count:,.0f} ± {self.margin:,.0f}"
 
 
 def template(question: str, facts: Sequence[Fact]) -> str:
@@ -480,15 +492,8 @@ def template(question: str, facts: Sequence[Fact]) -> str:
     best, *rest = facts
     said = (
         f'To "{asked}", the likeliest answer in the texts is "{best.word}", '
-        f"which {_about(best)} of them say"
+        f"which {best.said} of them say"
     )
-    *others, last = [f'"{fact.word}" ({_about(fact)})' for fact in rest] or [""]
+    *others, last = [f'"{fact.word}" ({fact.said})' for fact in rest] or [""]
     behind = f"{', '.join(others)} and {last}" if others else last
     return f"{said}; then {behind}." if rest else f"{said}."
-
-
-def _about(fact: Fact) -> str:
-    """Return a count for people: where noise could be all that there is, how many at most."""
-    if fact.count <= fact.error:
-        return f"at most {max(fact.count, 0) + fact.error:,.0f}"
-    return f"{fact.count:,.0f} ± {fact.error:,.0f}"

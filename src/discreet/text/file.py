@@ -92,7 +92,7 @@ def _public(corpus: Corpus) -> dict[str, object]:
         "vocabulary": None
         if vocabulary is None
         else {"words": list(vocabulary.words), "most": vocabulary.most},
-        "names": None if names is None else {"words": list(names.words), "error": names.error},
+        "names": None if names is None else {"words": list(names.words), "margin": names.margin},
     }
 
 
@@ -170,7 +170,7 @@ def _names(
     words = tuple(given["words"])
     if counts.shape != (len(words),) or not all(str(each).isprintable() for each in words):
         raise CorruptRelease("Expected a count for each name.")
-    return Names(words=words, counts=counts, error=given["error"], learnt=members.get("facts"))
+    return Names(words=words, counts=counts, margin=given["margin"], learnt=members.get("facts"))
 
 
 def _word_vectors(
@@ -280,7 +280,7 @@ def _is_counted(corpus: Corpus, names: Names) -> bool:
         sigma = gaussian.sigma * moved / math.sqrt(corpus.plan.budget.counts)
         wanted = MARGIN * math.sqrt(RoundedGaussian(sigma=sigma).variance) * layout.real_unit
     return bool(np.all(np.isfinite(names.counts))) and math.isclose(
-        names.error, wanted, rel_tol=_ROUNDING
+        names.margin, wanted, rel_tol=_ROUNDING
     )
 
 
@@ -394,7 +394,7 @@ def _other_lines(corpus: Corpus) -> list[tuple[str, str]]:
             )
         )
     if names is not None:
-        within = f"; counts within ±{names.error:.3g}" if names.words else ""
+        within = f"; counts within ±{names.margin:.3g}" if names.words else ""
         lines += [
             (
                 "names",

@@ -152,6 +152,11 @@ def test_names_alone_need_no_topics():
     [fact] = json.loads(done(*asked, "--blank", "The diagnosis is ___", "--json"))["facts"]
     assert fact["word"] == "zorbulitis"
     assert abs(fact["count"] - 300) < 2 * fact["margin"]
+    names = ("corpus", "map", "tickets.safetensors")
+    assert "zorbulitis" in done(*names)
+    assert json.loads(done(*names, "--json")) == [fact]
+    heading, *rows = done(*names, "--csv").splitlines()
+    assert (heading, len(rows)) == ("name,count,margin", 1)
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_names_that_were_found_are_listed_with_counts():
     assert len(items) == len(made.facts) == 2
     for fact, item in zip(made.facts, items, strict=True):
         assert fact.word in item
-        assert f"{fact.count:,.0f} <i>± {fact.error:,.0f}</i>" in item
+        assert f"{fact.count:,.0f} <i>± {fact.margin:,.0f}</i>" in item
     assert "Search among names" in Reader(page).text
     assert 'id="topics"' not in page
 

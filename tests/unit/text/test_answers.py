@@ -43,7 +43,7 @@ def test_a_paragraph_has_all_parts_in_order():
     assert str(answer) == (
         "Nearest topics: card arrival, 142 ± 13 texts; loan, at most 15 texts. "
         "Labels near it: card 85% ± 2%. Typical words: card, arrived. "
-        "Words that many texts say in answer: visa (120 ± 30), amex (0 ± 30)."
+        "Words that many texts say in answer: visa (120 ± 30), amex (at most 30)."
     )
 
 

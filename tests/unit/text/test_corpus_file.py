@@ -208,7 +208,7 @@ CHANGES = {
     "names that cannot be printed": lambda settings, _: settings["names"]["words"].__setitem__(
         0, "a\x1b[31m"
     ),
-    "a smaller error of names": lambda settings, _: settings["names"].update(error=0.1),
+    "a smaller margin of names": lambda settings, _: settings["names"].update(margin=0.1),
     "counts that are none": lambda _, tensors: tensors["names.counts"].fill(np.nan),
     "too few counts": lambda _, tensors: tensors.update(
         {"names.counts": tensors["names.counts"][:1].copy()}

@@ -302,7 +302,7 @@ class TestBuilding:
         counts = {fact.word: fact for fact in corpus.facts}
         assert {"snurfle fever", "flargle toe", "zorbvac"} <= set(counts)
         fact = counts["flargle toe"]
-        assert abs(fact.count - 240) < 2 * fact.error < 120
+        assert abs(fact.count - 240) < 2 * fact.margin < 120
         assert 'To "Help.", the likeliest answer in the texts is "' in corpus.speak("Help.")
 
     def test_what_a_model_adds_comes_last_and_is_marked(self):

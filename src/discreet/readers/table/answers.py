@@ -25,8 +25,8 @@ _LEFT_OUT = 1e-12
 # A law whose scale is more than twice as many lattice units is written down in larger steps.
 _STEPS = 128
 
-# That of a normal law.
-_NORMAL = 1.959963984540054
+# That of a normal law, and of its one side.
+_NORMAL, _ONE_SIDED = 1.959963984540054, 1.6448536269514722
 
 
 def describe(released: Released[TableLayout]) -> Card:
@@ -120,9 +120,11 @@ class Table(Release[TableLayout]):
 
         They are between 0 and 1, and add up to one. What they estimate, and what is within the ± of
         them 95 of 100 times, is Σ w·(rows with the label) / Σ w·rows over points: the same without
-        noise. All shares are within the ± that noise puts so far from what is found: the interval
-        of Fieller (1954) for a ratio, cut to what shares may be. Of a label that no row has, it
-        holds more often, up to 98 of 100 times: noise can only make such a share too large.
+        noise. All shares are within the ± that noise puts so far from what is found, or nearly so:
+        the interval of Fieller (1954) for a ratio, cut to what shares may be. Noise can make a
+        share near 0 or 1 miss in one direction only, so there the ± is that of one side (after
+        Feldman and Cousins, 1998); and still, labels that no row has are within it up to 98 of 100
+        times.
 
         Args:
             weights: how much each point counts for each query, shape (m, T), at least 0.
@@ -134,10 +136,15 @@ class Table(Release[TableLayout]):
         # be like all rows.
         rows = np.maximum(found, self.law.count_deviation * spread)
         shares = _on_simplex((near + (rows - found) * self.overall) / rows)
-        low, high = self.law.share_ends(near, found, self.law.quantile(weights) * spread)
-        # What is found may be impossible by more than 1.96 standard deviations: that is no proof.
-        least = self.law.share_deviations(shares) * spread / rows
-        margins = np.maximum.reduce([shares - low, high - shares, least])
+        reach = self.law.quantile(weights) * spread
+        low, high = self.law.share_ends(near, found, reach)
+        first, last = self.law.share_ends(near, found, reach * _ONE_SIDED / _NORMAL)
+        deviations = self.law.share_deviations(shares) * spread / rows
+        close = 2 * _ONE_SIDED * deviations
+        one_sided = ((first > 0) & (shares < close)) | ((last < 1) & (1 - shares < close))
+        low, high = np.where(one_sided, first, low), np.where(one_sided, last, high)
+        # What is found may be impossible by more than 1.96 deviations: that is no proof.
+        margins = np.maximum.reduce([shares - low, high - shares, deviations])
         return shares, np.minimum(margins, 1.0)
 
 
