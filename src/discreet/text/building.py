@@ -4,6 +4,7 @@ Topics are counted (and found, if nobody gave any); words are added up near anch
 texts have are found, counted, and learnt. `docs/privacy.md`, "Corpora".
 """
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,7 @@ from discreet.sums.mechanism import ReleaseOptions
 from discreet.sums.release import Released
 from discreet.sums.selection import Selection
 from discreet.sums.settings import Settings, Unit
-from discreet.sums.source import Form, RowSource, Table, passes_bar
+from discreet.sums.source import Form, RowSource, Table, passes_bar, unseen
 from discreet.text import facts as facts_of_text
 from discreet.text.budget import Budget
 from discreet.text.encoders import TextEncoder, Vectors
@@ -125,15 +126,17 @@ class Plan:
             group_rows=self.options.group_rows,
         )
 
-    @property
-    def counted_topics(self) -> Topics | None:
-        """The topics that are counted, where they are known beforehand: not too many for the texts.
+    def counted(self, topics: Topics) -> Topics:
+        """Return the topics that are counted: not too many for a public number of texts.
 
-        Their number changes no noise, so that what is found later may be counted, too.
+        Their number changes no noise, so that topics that were found may be counted, too.
+
+        Args:
+            topics: given, or found.
         """
-        if self.topics is None or self.finding or self.options.rows_hint is None:
-            return self.topics
-        return self.topics.merged_to(most_topics(self.options.rows_hint, self.budget.table))
+        if self.options.rows_hint is None:
+            return topics
+        return topics.merged_to(most_topics(self.options.rows_hint, self.budget.table))
 
     @property
     def settings(self) -> Settings[Any]:
@@ -233,26 +236,30 @@ def run(
     """
     plan.options.warn_if_nobody_is_protected()
     settings = plan.settings
-    passes = _passes(plan)
-    door = Door(settings, entropy=entropy, account=account, passes=passes)
+    passes = (plan.topics is not None) + plan.finding + (plan.vocabulary is not None)
+    every = passes + (plan.facts and 12)  # or so: how many rounds there are, follows from names
+    door = Door(settings, entropy=entropy, account=account, passes=every)
+    with door:
+        parts = Parts(topics=None, table=None, words=None, names=None)
+        if plan.topics is not None:
+            with passes_bar(passes, rows=len(texts.vectors), show=progress) as door.begin:
+                parts = _near(plan, plan.topics, door, texts, words)
+            door.begin = lambda _: unseen
+        if plan.facts:
+            parts = replace(parts, names=_names(plan, door, texts, cache, progress=progress))
+        return parts, door
+
+
+def _near(
+    plan: Plan, given: Topics, door: Door[Any], texts: Encoded, words: Vectors | None
+) -> Parts:
+    """Return topics, how many texts are nearest to each, and what words they say."""
     rows = RowSource.of(texts.vectors, texts.values, texts.people, Form(passes=True))
-    with door, passes_bar(passes, rows=len(texts.vectors), show=progress) as door.begin:
-        topics = _find(plan, door, rows) if plan.finding else plan.counted_topics
-        table = None
-        if topics is not None:
-            part = plan.table(topics, plan.classes, plan.budget.table)
-            table = door.released_part(part, door.sum_of(part, rows, view=_labels))
-        summed = None
-        if plan.vocabulary is not None and topics is not None:
-            summed = _words(plan, door, rows, topics, words)
-        names = _names(plan, door, texts, cache) if plan.facts else None
-        return Parts(topics=topics, table=table, words=summed, names=names), door
-
-
-def _passes(plan: Plan) -> int:
-    parts = (plan.topics is not None, plan.finding, plan.vocabulary is not None)
-    learning = 12 if plan.facts else 0
-    return sum(map(bool, parts)) + learning or 1
+    topics = plan.counted(_find(plan, given, door, rows) if plan.finding else given)
+    part = plan.table(topics, plan.classes, plan.budget.table)
+    table = door.released_part(part, door.sum_of(part, rows, view=_labels))
+    summed = None if plan.vocabulary is None else _words(plan, door, rows, topics, words)
+    return Parts(topics=topics, table=table, words=summed, names=None)
 
 
 def _labels(table: Table) -> Table:
@@ -265,11 +272,8 @@ def _marks(table: Table) -> Table:
     return Table(table.keys, table.values[:, 1:])
 
 
-def _find(plan: Plan, door: Door[Any], rows: RowSource) -> Topics:
+def _find(plan: Plan, words: Topics, door: Door[Any], rows: RowSource) -> Topics:
     """Return the public words that many texts are nearest to."""
-    words = plan.topics
-    if words is None:
-        raise TypeError("Expected public words.")
     part = plan.table(words, (), plan.budget.finding)
     [layout] = part.layouts
     [counts] = door.sum_of(part, rows, view=_labels)
@@ -278,12 +282,8 @@ def _find(plan: Plan, door: Door[Any], rows: RowSource) -> Topics:
     order = np.argsort(-near, kind="stable")
     clear = max(int(np.count_nonzero(near > _FOUND * noise.count_deviation)), _FEWEST)
     kept = np.sort(order[:clear])
-    found = Topics(
-        tuple([words.names[at] for at in kept]), words.vectors[kept], source="found privately"
-    )
-    if plan.options.rows_hint is None:
-        return found
-    return found.merged_to(most_topics(plan.options.rows_hint, plan.budget.table))
+    names = tuple([words.names[at] for at in kept])
+    return Topics(names, words.vectors[kept], source="found privately")
 
 
 def _words(
@@ -303,7 +303,12 @@ def _words(
 
 
 def _names(
-    plan: Plan, door: Door[Any], texts: Encoded, cache: str | os.PathLike[str] | None
+    plan: Plan,
+    door: Door[Any],
+    texts: Encoded,
+    cache: str | os.PathLike[str] | None,
+    *,
+    progress: bool,
 ) -> Names:
     """Return names that many texts have, how many have each, and what they answer."""
     rarity, private = plan.rarity, texts.texts
@@ -324,11 +329,12 @@ def _names(
     vocabulary = facts_of_text.Vocabulary.ranked(kept, rarity)
     pieces = [facts_of_text.pieces(text, vocabulary, most=ANSWERS) for text in private]
     counts, deviation = _counted(plan, door, texts, pieces, vocabulary)
+    keys = _keys(plan.encoder, texts, pieces, cache, progress=progress)
     return Names(
         words=vocabulary.words,
         counts=counts,
         margin=MARGIN * deviation,
-        learnt=_learnt(plan, door, _keys(plan.encoder, texts, pieces, cache), vocabulary),
+        learnt=_learnt(plan, door, keys, vocabulary, progress=progress),
     )
 
 
@@ -383,6 +389,8 @@ def _learnt(
     door: Door[Any],
     given: tuple[Vectors, Array, Array],
     vocabulary: facts_of_text.Vocabulary,
+    *,
+    progress: bool,
 ) -> Released[Rounds]:
     """Return a classifier from what a text says to the names that it has."""
     keys, labels, owners = given
@@ -398,7 +406,11 @@ def _learnt(
     settings = SOFTMAX.resolve(rows.shapes, options, unit=Unit.RECORD)
     share = plan.budget.learning
     portion = door.portion(replace(settings, beside=door.settings.beside, share=share))
-    [released] = SOFTMAX.run(rows, portion, options)
+    passes = SOFTMAX.passes_of(settings)
+    with passes_bar(passes, rows=len(keys), show=progress) as begin:
+        own = itertools.count(1)  # the door counts what came out before, too
+        portion.begin = lambda _: begin(next(own))
+        [released] = SOFTMAX.run(rows, portion, options)
     return released
 
 
@@ -407,6 +419,8 @@ def _keys(
     texts: Encoded,
     pieces: Sequence[tuple[facts_of_text.Piece, ...]],
     cache: str | os.PathLike[str] | None,
+    *,
+    progress: bool,
 ) -> tuple[Vectors, Array, Array]:
     """Return keys, labels and owners of all pieces, each made of one text alone. PRIVATE."""
     every = [piece for given in pieces for piece in given]
@@ -414,7 +428,7 @@ def _keys(
     parts = list(
         dict.fromkeys(part for piece in every for part in (piece.text, piece.other, piece.context))
     )
-    vectors = encoder.encode_all(parts, cache=cache)
+    vectors = encoder.encode_all(parts, progress=progress, cache=cache)
     places = {part: place for place, part in enumerate(parts)}
     keys = np.zeros((len(every), 3 * encoder.dim), dtype=np.float32)
     for row, piece in enumerate(every):

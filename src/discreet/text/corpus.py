@@ -190,7 +190,7 @@ class Corpus:
         vocabulary = plan.vocabulary
         private = encoded(
             chunks_of(texts, labels, people, column),
-            made,
+            None if plan.topics is None else made,
             classes=plan.classes,
             marks=None if vocabulary is None else vocabulary.marks,
             most=1 if vocabulary is None else vocabulary.most,

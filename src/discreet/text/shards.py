@@ -82,9 +82,9 @@ class TextJob:
             group_rows=person_texts if by_person else 1.0,
         )
         plan = plan_of(options, made, topics=topics, classes=classes, people=by_person)
-        counted = plan.counted_topics
-        if counted is None:
+        if plan.topics is None:
             raise InvalidInput("Expected topics.")
+        counted = plan.counted(plan.topics)
         # What a worker makes the encoder of: one that is loaded does not travel.
         self._given = encoder
         self._plan = replace(plan, topics=counted)

@@ -90,7 +90,7 @@ def chunks_of(texts: Any, labels: Any, people: Any, column: str) -> Iterator[Chu
 
 def encoded(
     chunks: Iterable[Chunk],
-    encoder: TextEncoder,
+    encoder: TextEncoder | None,
     *,
     classes: tuple[Any, ...],
     marks: Callable[[str], tuple[int, ...]] | None,
@@ -103,7 +103,7 @@ def encoded(
 
     Args:
         chunks: the texts.
-        encoder: of one text at a time.
+        encoder: of one text at a time; None if nobody reads vectors of whole texts: zeros.
         classes: all labels that there may be; () if texts have none.
         marks: the words of a text, as places in a vocabulary; None if none are asked for.
         most: how many there may be.
@@ -129,7 +129,9 @@ def encoded(
             for row, text in enumerate(listed):
                 found = marks(text)
                 marked[row, : len(found)] = found
-        vectors = encoder.encode_all(listed, progress=progress, cache=cache)
+        vectors = np.zeros((len(listed), 1), np.float32)
+        if encoder is not None:
+            vectors = encoder.encode_all(listed, progress=progress, cache=cache)
         parts.append((vectors, places, marked))
         if keep:
             kept.extend(listed)
