@@ -341,7 +341,7 @@ def test_counts_of_names_in_a_corpus_are_as_far_off_as_they_say():
         made = Corpus.build(
             some, encoder=encode, facts=True, epsilon=7.0, delta=1e-4, entropy=Seeded(seed)
         )
-        off += [(each.count - exact[each.word]) / each.error for each in made.facts]
+        off += [(each.count - exact[each.word]) / each.margin for each in made.facts]
     assert len(off) > 200
     for times, fits in ((1.0, True), (2 / 3, False), (3 / 2, False)):
         inside = sum(abs(each) <= times for each in off)

@@ -135,7 +135,7 @@ class Table(Release[TableLayout]):
         # Where fewer rows are near than the noise in their number comes to, the rest are taken to
         # be like all rows.
         rows = np.maximum(found, self.law.count_deviation * spread)
-        shares = _on_simplex((near + (rows - found) * self.overall) / rows)
+        shares = _nearest_shares((near + (rows - found) * self.overall) / rows)
         reach = self.law.quantile(weights) * spread
         low, high = self.law.share_ends(near, found, reach)
         first, last = self.law.share_ends(near, found, reach * _ONE_SIDED / _NORMAL)
@@ -267,20 +267,6 @@ class Law:
             tried = (low + high) / 2
             low, high = (low, tried) if holds(tried) >= LEVEL else (tried, high)
         return high * unit
-
-
-def _on_simplex(shares: Floats) -> Floats:
-    """Return the nearest rows to some that add up to one, without negative numbers.
-
-    All are lowered by the same, and cut at zero.
-
-    Args:
-        shares: rows that add up to one, shape (m, labels).
-    """
-    falling = -np.sort(-shares, axis=1)
-    above = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, shares.shape[1] + 1)
-    last = np.count_nonzero(falling > above, axis=1) - 1
-    return np.maximum(shares - above[np.arange(len(shares)), last, None], 0.0)
 
 
 def _nearest_shares(estimates: Floats) -> Floats:
