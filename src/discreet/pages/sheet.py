@@ -123,6 +123,10 @@ MEANINGS = {
         "How far the noise moves a count, 95 times of 100. A count that is smaller may be of no "
         "text at all."
     ),
+    "they add up to": (
+        "All counts together: about how many texts there were. Of people with many texts, each "
+        "counts for as many as the promise allows."
+    ),
     "a count says": (
         "That a text is nearest to a topic is the judgement of an encoder, a public program that "
         "makes numbers of texts. Such a text need not be about the topic; it is less about others."

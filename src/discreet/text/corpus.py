@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -164,7 +165,7 @@ class Corpus:
             InvalidInput: an argument is not what it should be. Nothing was released.
             BudgetExceeded: the ledger's limit leaves no room. Nothing was released.
 
-        Warns with `MostlyNoiseWarning` if counts are predicted to be mostly noise.
+        Warns with `MostlyNoiseWarning` if counts are mostly noise, as they themselves say.
         """
         made = encoder_of(encoder)
         counted = account_of(ledger, dataset, analyst, account)
@@ -221,7 +222,7 @@ class Corpus:
             guarantee=guarantee,
             receipt=receipt,
         )
-        corpus._warn_if_noise()
+        corpus.warn_if_noise()
         return corpus
 
     def __repr__(self) -> str:
@@ -611,16 +612,24 @@ class Corpus:
             raise InvalidInput("Expected a corpus with topics.")
         return self.table, self.topics
 
-    def _warn_if_noise(self) -> None:
-        """Warn if public numbers say that counts are mostly noise."""
-        hint, table, topics = self._plan.options.rows_hint, self.table, self.topics
-        if hint is None or table is None or topics is None:
+    def warn_if_noise(self) -> None:
+        """Warn with `MostlyNoiseWarning` if counts are mostly noise, as they themselves say.
+
+        They were released with noise, so whatever is said of them costs nothing.
+        """
+        table, topics = self.table, self.topics
+        if table is None or topics is None:
             return
-        if hint / len(topics) < table.count_margin:
+        mean = max(table.total, 0.0) / len(topics)
+        if mean >= table.count_margin:
+            return
+        with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
             warn(
-                f"Counts are predicted to be mostly noise: {hint:,} texts leave "
-                f"{hint / len(topics):.3g} for each of {len(topics):,} topic(s), and the noise "
-                f"alone is ±{table.count_margin:.3g}. Take a larger epsilon, or more texts.",
+                f"Counts are mostly noise: they add up to about {max(table.total, 0.0):,.0f} ± "
+                f"{table.total_margin:,.0f} texts, {mean:.2g} for each of {len(topics):,} topic(s) "
+                f"on the mean, and the noise of a count is ±{table.count_margin:.3g}. Fewer topics "
+                "(a smaller rows_hint merges them), more texts or a larger epsilon would help; "
+                "every build spends its epsilon.",
                 MostlyNoiseWarning,
             )
 

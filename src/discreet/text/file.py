@@ -337,6 +337,8 @@ def card_of_corpus(corpus: Corpus) -> Card:
         "topics_merged": 0 if topics is None else sum(len(each) - 1 for each in topics.merged),
         "classes": list(corpus.classes),
         "count_margin": None if table is None else table.count_margin,
+        "total": None if table is None else table.total,
+        "total_margin": None if table is None else table.total_margin,
         "threshold": corpus.threshold,
         "words": 0 if plan.vocabulary is None else len(plan.vocabulary.words),
         "names": 0 if names is None else len(names.words),
@@ -375,6 +377,7 @@ def _topic_lines(corpus: Corpus) -> list[tuple[str, str]]:
     return [
         ("topics", f"{len(topics):,} public ones ({topics.source}{merged}){labels}"),
         ("counts are within", f"±{table.count_margin:.3g}, 95% of the time, noise alone"),
+        ("they add up to", f"about {max(table.total, 0.0):,.0f} ± {table.total_margin:,.0f} texts"),
         (
             "a count says",
             "how many texts are nearer to this topic than to any other, as the encoder sees it",

@@ -170,7 +170,7 @@ class TextJob:
         """
         table = self._job.release(parts, expected=expected, entropy=entropy).released
         plan = replace(self._plan, encoder=self._encoder)
-        return Corpus(
+        corpus = Corpus(
             plan,
             Parts(topics=plan.topics, table=table, words=None, names=None),
             threshold=self._threshold,
@@ -178,3 +178,5 @@ class TextJob:
             guarantee=table.guarantee,
             receipt=table.receipt,
         )
+        corpus.warn_if_noise()
+        return corpus

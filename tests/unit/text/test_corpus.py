@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -209,7 +210,7 @@ def test_no_texts_at_all_make_a_corpus_that_says_so_little(parts, tmp_path):
 
 
 def test_what_is_saved_and_said_depends_on_no_number_of_texts():
-    """But for names, which were found: their number is what the guarantee is about."""
+    """But for what was released: names that were found, and what noisy counts add up to."""
     from discreet.text.file import to_bytes
 
     asked = {"topics": TOPICS, "classes": CLASSES, "words": VOCABULARY}
@@ -217,9 +218,16 @@ def test_what_is_saved_and_said_depends_on_no_number_of_texts():
         build(texts(count), labels(count), entropy=Silent(), **asked) for count in (40, 39)
     )
     assert len(to_bytes(one)) == len(to_bytes(other))
-    assert str(one.card) == str(other.card)
     assert repr(one) == repr(other)
-    assert one.card.to_dict() == other.card.to_dict()
+    said, facts = (
+        [dict(getattr(each.card, name)) for each in (one, other)] for name in ("sentences", "facts")
+    )
+    for each, corpus in zip(said, (one, other), strict=True):
+        assert each.pop("they add up to").startswith(f"about {corpus.table.total:,.0f} ± ")
+    for each, corpus in zip(facts, (one, other), strict=True):
+        assert each.pop("total") == corpus.table.total
+    assert said[0] == said[1]
+    assert facts[0] == facts[1]
 
 
 def test_nothing_of_the_texts_is_in_what_is_released():
@@ -361,9 +369,23 @@ def test_what_makes_no_corpus_is_refused(wrong):
         build(["card"], ["a"] if "classes" in asked else None, entropy=Silent(), **asked)
 
 
-def test_counts_that_will_be_noise_are_warned_of_from_public_numbers():
-    with pytest.warns(MostlyNoiseWarning, match="mostly noise"):
-        build([], topics=TOPICS[:2], rows_hint=4, epsilon=0.2, entropy=Silent())
+def test_counts_that_are_noise_are_warned_of_whatever_the_builder_expected():
+    few = {"topics": TOPICS, "epsilon": 0.2, "entropy": Silent()}
+    with pytest.warns(MostlyNoiseWarning, match="add up to about 20 ± "):
+        build(texts(20), rows_hint=8_000, **few)
+    build(texts(2_000), rows_hint=8_000, **few)  # enough: no warning
+
+
+def test_a_warning_that_is_an_error_does_not_throw_the_corpus_away():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MostlyNoiseWarning)
+        corpus = build(texts(20), topics=TOPICS, epsilon=0.2, entropy=Seeded(0))
+    assert corpus.table.total == pytest.approx(20, abs=3 * corpus.table.total_margin)
+
+
+def test_the_card_says_what_counts_add_up_to(whole):
+    assert whole.table.total == pytest.approx(400)
+    assert "about 400 ± " in dict(whole.card.sentences)["they add up to"]
 
 
 def test_too_many_topics_for_the_texts_are_merged_and_it_says_so():

@@ -98,6 +98,16 @@ class Table(Release[TableLayout]):
         """The ± of a count: noise moves 95 of 100 counts by no more."""
         return self.law.count_margin
 
+    @property
+    def total(self) -> float:
+        """About how many rows there are in all; ± `total_margin`."""
+        return float(self.counts.sum())
+
+    @property
+    def total_margin(self) -> float:
+        """The ± of the total: 1.96 standard deviations of a sum of so many independent counts."""
+        return _NORMAL * self.law.count_deviation * math.sqrt(len(self.counts))
+
     @cached_property
     def cells(self) -> Floats:
         """About how many rows of each label are nearest to each point, shape (T, labels).
