@@ -22,7 +22,15 @@ def data():
     return digits.splits()
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, pytest.param(4.0, marks=NOT_REACHED)])
+@pytest.mark.parametrize(
+    "epsilon",
+    [
+        pytest.param(0.5, marks=pytest.mark.slow),
+        1.0,
+        pytest.param(2.0, marks=pytest.mark.slow),
+        pytest.param(4.0, marks=NOT_REACHED),
+    ],
+)
 def test_accuracy(data, epsilon):
     source = Seeded(1)
     means = [digits.private_accuracy(data, epsilon, entropy=source).mean for _ in range(REPEATS)]

@@ -47,7 +47,7 @@ def share(off, scale=1.0):
 
 @pytest.mark.parametrize(
     ("epsilon", "features"),
-    [(2.0, 4096), (16.0, 512)],
+    [pytest.param(2.0, 4096, marks=pytest.mark.slow), (16.0, 512)],
     ids=["mostly noise", "noise and kernel"],
 )
 def test_intervals_of_random_features_hold_as_often_as_they_should(epsilon, features):

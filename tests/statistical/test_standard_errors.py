@@ -62,7 +62,7 @@ def coverage(kind, count, dim, epsilon, scale):
         ("even", 300, 16, 1.0, 1.5),
         pytest.param("even", 2_000, 32, 0.5, 2.0, marks=pytest.mark.slow),
         pytest.param("even", 5_000, 32, 4.0, 5.0, marks=pytest.mark.slow),
-        ("clusters", 2_000, 64, 1.0, 3.0),
+        pytest.param("clusters", 2_000, 64, 1.0, 3.0, marks=pytest.mark.slow),
         ("clusters", 5_000, 16, 4.0, 5.0),
         ("clusters", 3_000, 384, 4.0, 2.0),
     ],
@@ -144,7 +144,7 @@ def test_landmarks_of_rows_alike_hold_at_least_as_often_and_say_something(
     ("made_of", "case"),
     [
         ("fourier", ("even", 2_000, 32, 0.5, 2.0)),
-        ("fourier", ("even", 5_000, 32, 4.0, 5.0)),
+        pytest.param("fourier", ("even", 5_000, 32, 4.0, 5.0), marks=pytest.mark.slow),
         ("fourier", ("clusters", 3_000, 384, 1.0, 1.0)),
         pytest.param("fourier", ("clusters", 4_000, 16, 20.0, 5.0), marks=pytest.mark.slow),
         ("landmarks", ("clusters", 4_000, 16, 4.0, 0.5)),
