@@ -109,7 +109,10 @@ def test_the_installed_command_works(installed, tmp_path):
     [
         ("discreet_benchmarks.demo", "dpsgd.json", "{"),
         ("discreet_benchmarks.demo", "page.html", "<h1>"),
+        ("discreet_benchmarks.demo", "topics.txt", "accept reservations"),
+        ("discreet.pages", "corpus.html", "<h1>"),
         ("discreet.pages", "release.html", "<h1>"),
+        ("discreet.text", "strangers.txt", "How long do I boil an egg"),
         ("discreet.pages", "sheet.html", "<!DOCTYPE html>"),
     ],
 )
