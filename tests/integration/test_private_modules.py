@@ -39,9 +39,9 @@ def size(numbers):
     return numbers.square().mean().sqrt()
 
 
-def test_the_third_recipe_as_printed_has_a_margin_that_is_right_and_says_something():
+def test_the_recipe_for_modules_as_printed_has_a_margin_that_is_right_and_says_something():
     _, given = inputs()
-    recipe = [each.text for each in blocks(README.read_text()) if each.language == "python"][2]
+    recipe = [each.text for each in blocks(README.read_text()) if each.language == "python"][3]
     names = dict(given)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nobody has to be told that it is noise
