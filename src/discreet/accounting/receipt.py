@@ -12,7 +12,13 @@ from typing import Any, Protocol
 
 from discreet import _validate
 from discreet.accounting.compose import tight
-from discreet.accounting.events import Mechanism, check_kind, check_mechanisms
+from discreet.accounting.events import (
+    DiscreteLaplace,
+    Laplace,
+    Mechanism,
+    check_kind,
+    check_mechanisms,
+)
 from discreet.errors import InvalidInput
 from discreet.noise import Entropy, SystemEntropy
 from discreet.noise.entropy import is_private
@@ -207,7 +213,8 @@ def combine(releases: Sequence[Receipt | Carrier], *, delta: float | None = None
     Args:
         releases: memories, structures of the paper and receipts, under one neighbouring relation
             and one unit.
-        delta: of the joint guarantee; by default the largest that a memory or structure has.
+        delta: of the joint guarantee; by default the largest that one of the releases has. If none
+            has any (tables of counts), ε simply adds up.
 
     Returns:
         The guarantee of everybody who has all of them.
@@ -229,10 +236,15 @@ def combine(releases: Sequence[Receipt | Carrier], *, delta: float | None = None
     if len({(each.neighbours, each.unit) for each in receipts}) > 1:
         raise InvalidInput("Expected releases with one neighbouring relation and one unit.")
     total = _largest_delta(releases) if delta is None else delta
-    total = _validate.real("delta", total, above=0, below=1)
     pairs = [pair for each in found for pair in each.mechanisms]
+    pure = all(isinstance(mechanism, Laplace | DiscreteLaplace) for mechanism, _ in pairs)
+    if delta is None and total == 0 and pure:  # no loss is larger than Δ/scale, and these add up
+        epsilon = math.fsum(count * mechanism.largest_loss for mechanism, count in pairs)
+    else:
+        total = _validate.real("delta", total, above=0, below=1)
+        epsilon = _finite_epsilon(pairs, total)
     return Guarantee(
-        _finite_epsilon(pairs, total),
+        epsilon,
         total,
         found[0].neighbours,
         unit=found[0].unit,

@@ -31,14 +31,18 @@ class NearTopic(_Counted):
         count: about how many texts have it for their nearest topic.
         margin: the ± of the count.
         near: the cosine of question and topic, at most 1.
+        noun: what is counted: "texts"; "people" where each counts for one, with all texts.
     """
 
     near: float
+    noun: str
 
-    def __new__(cls, name: str, count: int, margin: float, near: float) -> Self:
-        """Return the three with `near` beside them: it unpacks as name, count, margin."""
+    def __new__(
+        cls, name: str, count: int, margin: float, near: float, noun: str = "texts"
+    ) -> Self:
+        """Return the three with the others beside them: it unpacks as name, count, margin."""
         made = super().__new__(cls, name, count, margin)
-        made.near = near
+        made.near, made.noun = near, noun
         return made
 
     @property
@@ -48,8 +52,8 @@ class NearTopic(_Counted):
 
     def __str__(self) -> str:
         if not self.clear:
-            return f"{self.name}, at most {max(self.count, 0) + self.margin:,.0f} texts"
-        return f"{self.name}, {self.count:,} ± {self.margin:,.0f} texts"
+            return f"{self.name}, at most {max(self.count, 0) + self.margin:,.0f} {self.noun}"
+        return f"{self.name}, {self.count:,} ± {self.margin:,.0f} {self.noun}"
 
 
 class Share(NamedTuple):
@@ -112,7 +116,7 @@ class Answer:
         if self.covered is not False or self.near is None or self.threshold is None:
             return ""
         return (
-            "No topic is near this question, so what follows may be about something else "
+            "Perhaps no topic is near this question, and what follows is about something else "
             f"(cosine {self.near:.2f}, and {self.threshold:.2f} is near)."
         )
 
@@ -140,5 +144,7 @@ class Answer:
     def _facts(self) -> list[str]:
         if self.facts is None:
             return []
+        if not self.facts:
+            return ["No name that many have is an answer."]
         said = [f"{each.word} ({each.said})" for each in self.facts]
-        return [f"Words that many texts say in answer: {', '.join(said) or 'none'}."]
+        return [f"Names that many have, the likeliest answer first (a guess): {', '.join(said)}."]

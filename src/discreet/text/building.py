@@ -95,6 +95,11 @@ class Plan:
         )
 
     @property
+    def noun(self) -> str:
+        """What is counted: texts, or people where each counts for one, with all texts."""
+        return "people" if self.people and self.options.group_rows == 1 else "texts"
+
+    @property
     def unit(self) -> Unit:
         """Whom the guarantee protects."""
         return Unit.RECORD if self.people else Unit.ROW

@@ -384,8 +384,9 @@ class Corpus:
                 diagnosis is ___".
             topics: how many of the nearest are listed.
         """
-        _validate.instance("question", question, str)
-        vector = self.encoder.encode(question)
+        if blank is not None and self._parts.names is None:
+            raise InvalidInput("Expected a corpus with facts: a blank asks for these.")
+        vector = self._encoded("question", question)
         return self.ask_vector(vector, question, blank=blank, topics=topics)
 
     def ask_vector(
@@ -399,6 +400,8 @@ class Corpus:
             blank: as for `ask`.
             topics: how many of the nearest are listed.
         """
+        if not np.all(np.isfinite(vector)) or not np.any(vector):
+            raise InvalidInput("Expected the vector of a question: finite numbers, not all zero.")
         answer = Answer(question=question)
         if self.topics is not None and self.table is not None and self._threshold is not None:
             cosines = self.topics.near(vector)
@@ -424,9 +427,19 @@ class Corpus:
         """
         if not self.classes or self.topics is None or self.table is None:
             raise InvalidInput("Expected a corpus with labels.")
-        cosines = self.topics.near(self.encoder.encode(text))
+        cosines = self.topics.near(self._encoded("text", text))
         shares, _ = self.table.shares(_weights(cosines[None]))
         return self.classes[int(np.argmax(shares[0]))]
+
+    def _encoded(self, name: str, text: str) -> Vectors:
+        """Return the vector of a text that somebody typed."""
+        _validate.instance(name, text, str)
+        if not text.strip():
+            raise InvalidInput(f"Expected {name} to have words.")
+        vector = self.encoder.encode(text)
+        if not vector.any():
+            raise InvalidInput(f"Expected {name} to have words that the encoder knows.")
+        return vector
 
     def labels_of(self, vectors: Array) -> list[Any]:
         """Return the most probable label of each of some texts whose vectors are known.
@@ -463,7 +476,8 @@ class Corpus:
         answer = self.ask(question, **asked)
         quoted = str(answer)
         if answer.facts is not None:
-            said = facts_of_text.template(question, answer.facts[:_LISTED])
+            noun = self._plan.noun
+            said = facts_of_text.template(question, answer.facts[:_LISTED], noun=noun)
             rest = replace(answer, facts=None, covered=None)
             quoted = " ".join(filter(None, (answer.caveat, said, str(rest))))
         if llm is None:
@@ -516,7 +530,13 @@ class Corpus:
         counts = integers_of(table.counts)
         return tuple(
             [
-                NearTopic(topics.names[at], int(counts[at]), table.count_margin, float(cosines[at]))
+                NearTopic(
+                    topics.names[at],
+                    int(counts[at]),
+                    table.count_margin,
+                    float(cosines[at]),
+                    self._plan.noun,
+                )
                 for at in nearest
             ]
         )
@@ -524,6 +544,11 @@ class Corpus:
     def _shares(self, cosines: Floats) -> Mapping[Any, Share]:
         table, _ = self._counted
         return self._named_shares(table, _weights(cosines[None])) if self.classes else {}
+
+    def _shares_of(self, table: Table, only: Floats, *, clear: bool) -> Mapping[Any, Share]:
+        """Return the shares of labels in one topic; nothing is known where it may have no text."""
+        found = self._named_shares(table, only)
+        return found if clear else {label: Share(each.share, 1.0) for label, each in found.items()}
 
     def _named_shares(self, table: Table, weights: Floats) -> Mapping[Any, Share]:
         shares, margins = table.shares(weights)
@@ -593,13 +618,13 @@ class Corpus:
     def _of_topic(self, at: int) -> Answer:
         table, topics = self._counted
         count = int(integers_of(table.counts)[at])
-        topic = NearTopic(topics.names[at], count, table.count_margin, 1.0)
+        topic = NearTopic(topics.names[at], count, table.count_margin, 1.0, self._plan.noun)
         only = np.zeros((1, len(topics)))
         only[0, at] = 1.0
         return Answer(
             question=topics.names[at],
             topics=(topic,),
-            shares=self._named_shares(table, only) if self.classes else {},
+            shares=self._shares_of(table, only, clear=topic.clear) if self.classes else {},
             words=self._words(topics.vectors[at], covered=True),
             near=1.0,
             covered=True,
@@ -612,24 +637,34 @@ class Corpus:
             raise InvalidInput("Expected a corpus with topics.")
         return self.table, self.topics
 
+    @property
+    def mostly_noise(self) -> str | None:
+        """A sentence that says so, if counts are mostly noise; None if they are not."""
+        table, topics = self.table, self.topics
+        if table is None or topics is None:
+            return None
+        total = max(table.total, 0.0)
+        mean = total / len(topics)
+        if mean >= table.count_margin:
+            return None
+        each = "" if len(topics) == 1 else f", {mean:.2g} for each of {len(topics):,} topics"
+        return (
+            f"Counts are mostly noise: they add up to about {total:,.0f} ± "
+            f"{table.total_margin:,.0f} {self._plan.noun}{each}, and the noise of a count is "
+            f"±{table.count_margin:.3g}."
+        )
+
     def warn_if_noise(self) -> None:
         """Warn with `MostlyNoiseWarning` if counts are mostly noise, as they themselves say.
 
         They were released with noise, so whatever is said of them costs nothing.
         """
-        table, topics = self.table, self.topics
-        if table is None or topics is None:
-            return
-        mean = max(table.total, 0.0) / len(topics)
-        if mean >= table.count_margin:
+        if self.mostly_noise is None:
             return
         with suppress(MostlyNoiseWarning):  # an error to some: what is paid for is not thrown away
             warn(
-                f"Counts are mostly noise: they add up to about {max(table.total, 0.0):,.0f} ± "
-                f"{table.total_margin:,.0f} texts, {mean:.2g} for each of {len(topics):,} topic(s) "
-                f"on the mean, and the noise of a count is ±{table.count_margin:.3g}. Fewer topics "
-                "(a smaller rows_hint merges them), more texts or a larger epsilon would help; "
-                "every build spends its epsilon.",
+                f"{self.mostly_noise} Fewer topics (a smaller rows_hint merges them), more texts "
+                "or a larger epsilon would help; every build spends its epsilon.",
                 MostlyNoiseWarning,
             )
 

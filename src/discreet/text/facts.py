@@ -479,20 +479,21 @@ class Fact(NamedTuple):
         return f"{self.count:,.0f} ± {self.margin:,.0f}"
 
 
-def template(question: str, facts: Sequence[Fact]) -> str:
+def template(question: str, facts: Sequence[Fact], *, noun: str = "texts") -> str:
     """Return the sentence that quotes what was released, and nothing else.
 
     Args:
         question: in words; it is quoted.
         facts: the best one first.
+        noun: what was counted.
     """
     asked = " ".join(question[:LONGEST_TEXT].split())
     if not facts:
-        return f'No word that many texts share is an answer to "{asked}".'
+        return f'No name that many {noun} have is an answer to "{asked}".'
     best, *rest = facts
     said = (
-        f'To "{asked}", the likeliest answer in the texts is "{best.word}", '
-        f"which {best.said} of them say"
+        f'A guess at "{asked}", among names that many {noun} have: "{best.word}" '
+        f"(in {best.said} {noun})"
     )
     *others, last = [f'"{fact.word}" ({fact.said})' for fact in rest] or [""]
     behind = f"{', '.join(others)} and {last}" if others else last

@@ -15,6 +15,7 @@ from discreet.accounting.compose import covers
 from discreet.errors import CorruptRelease
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Card, Guarantee
+from discreet.readers.attention.memory import MOSTLY_NOISE
 from discreet.readers.rounds.counts import Counts
 from discreet.readers.softmax.layout import Rounds
 from discreet.readers.table.layout import TableLayout
@@ -368,19 +369,24 @@ def _mechanism(corpus: Corpus) -> str:
 
 
 def _topic_lines(corpus: Corpus) -> list[tuple[str, str]]:
-    topics, table = corpus.topics, corpus.table
+    plan, topics, table = corpus.plan, corpus.topics, corpus.table
     if topics is None or table is None:
         return []
     given = sum(map(len, topics.merged))
-    merged = "" if given == len(topics) else f", merged from {given:,}, too many for the texts"
+    noun = plan.noun
+    merged = "" if given == len(topics) else f", merged from {given:,}: too many for rows_hint"
     labels = f", by {len(corpus.classes):,} labels" if corpus.classes else ""
     return [
         ("topics", f"{len(topics):,} public ones ({topics.source}{merged}){labels}"),
         ("counts are within", f"±{table.count_margin:.3g}, 95% of the time, noise alone"),
-        ("they add up to", f"about {max(table.total, 0.0):,.0f} ± {table.total_margin:,.0f} texts"),
+        (
+            "they add up to",
+            f"about {max(table.total, 0.0):,.0f} ± {table.total_margin:,.0f} {noun}",
+        ),
+        *([] if corpus.mostly_noise is None else [(MOSTLY_NOISE, corpus.mostly_noise)]),
         (
             "a count says",
-            "how many texts are nearer to this topic than to any other, as the encoder sees it",
+            f"how many {noun} are nearer to this topic than to any other, as the encoder sees it",
         ),
         ("covered", f"questions with a cosine of {corpus.threshold or 0:.2f} to a topic: a hint"),
     ]
@@ -406,6 +412,9 @@ def _other_lines(corpus: Corpus) -> list[tuple[str, str]]:
                     "many texts say is told: common is not harmless"
                 ),
             ),
-            ("a name needs", f"about {corpus.names_need:.3g} texts that have it, and no other"),
+            (
+                "a name needs",
+                f"about {corpus.names_need:.3g} {plan.noun} that have it, and no other",
+            ),
         ]
     return lines

@@ -65,7 +65,7 @@ def chunks_of(texts: Any, labels: Any, people: Any, column: str) -> Iterator[Chu
         column: the name of the column with the texts, of a table.
     """
     if isinstance(texts, str | os.PathLike):
-        for path in _files(Path(texts)):
+        for path in _files(texts):
             yield _of_file(path, column, labels, people)
         return
     if _is_table(texts):
@@ -103,7 +103,7 @@ def encoded(
 
     Args:
         chunks: the texts.
-        encoder: of one text at a time; None if nobody reads vectors of whole texts: zeros.
+        encoder: of one text at a time; None if nobody reads vectors of whole texts.
         classes: all labels that there may be; () if texts have none.
         marks: the words of a text, as places in a vocabulary; None if none are asked for.
         most: how many there may be.
@@ -121,20 +121,22 @@ def encoded(
         if by_person not in {None, owners is not None}:
             raise InvalidInput("Expected people with every chunk, or with none.")
         by_person = owners is not None
-        if by_person:
-            people.extend(_owners(owners, len(listed)))
+        whose = _owners(owners, len(listed)) if by_person else []
         places = _places(labels, labels_of, len(listed))  # before what takes long
-        marked = np.full((len(listed), most), -1, dtype=np.int64)
-        if marks is not None:
-            for row, text in enumerate(listed):
-                found = marks(text)
-                marked[row, : len(found)] = found
-        vectors = np.zeros((len(listed), 1), np.float32)
+        vectors = np.ones((len(listed), 1), np.float32)
         if encoder is not None:
             vectors = encoder.encode_all(listed, progress=progress, cache=cache)
-        parts.append((vectors, places, marked))
-        if keep:
-            kept.extend(listed)
+        # A text without a word counts nowhere: it would be as near to one topic as to another.
+        said = np.array([bool(text.strip()) for text in listed], dtype=bool) & vectors.any(axis=1)
+        rows = np.flatnonzero(said)
+        marked = np.full((len(rows), most), -1, dtype=np.int64)
+        if marks is not None:
+            for row, at in enumerate(rows.tolist()):
+                found = marks(listed[at])
+                marked[row, : len(found)] = found
+        parts.append((vectors[rows], places[rows], marked))
+        people.extend([whose[at] for at in rows.tolist()] if by_person else [])
+        kept.extend([listed[at] for at in rows.tolist()] if keep else [])
     if not parts:
         raise InvalidInput("Expected at least one chunk of texts (it may have none).")
     vectors, places, marked = (np.concatenate(each) for each in zip(*parts, strict=True))
@@ -158,9 +160,14 @@ def _owners(people: Any, count: int) -> list[Any]:  # noqa: ANN401
             "Expected people to say whose each text is, in order; the name of a column goes with a "
             "table."
         )
-    names = names_of(people)
+    try:
+        names = names_of(people)
+    except InvalidInput:
+        raise InvalidInput(
+            "Expected people to be whole numbers, or texts, of one type, none missing."
+        ) from None
     if len(names) != count:
-        raise InvalidInput("Expected people to say whose each text is, in order.")
+        raise InvalidInput("Expected as many people as there are texts: whose each one is.")
     return names.tolist() if isinstance(names, np.ndarray) else names
 
 
@@ -179,13 +186,23 @@ def _places(labels: Any, known: Labels | None, count: int) -> Integers:  # noqa:
     return places
 
 
-def _files(path: Path) -> list[Path]:
-    """Return a file, or those in a folder, by name."""
-    if not path.is_dir():
+def _files(given: str | os.PathLike[str]) -> list[Path]:
+    """Return a file, or those in a folder, by name. What is none may be a text: no quotes of it."""
+    path = Path(given)
+    try:
+        folder = path.is_dir()
+    except (OSError, ValueError):  # too long a name, or one with a null character
+        folder = False
+    if not folder and path.suffix.lower() in _TABLES:
         return [path]
+    if not folder:
+        raise InvalidInput(
+            "Expected texts to be a list of texts (also of one), or the path of a .csv or .parquet "
+            "file, or of a folder of them."
+        )
     found = sorted(each for each in path.iterdir() if each.suffix.lower() in _TABLES)
-    if not found:
-        wanted = f"a folder with {' or '.join(_TABLES)} files"
+    if len({each.suffix.lower() for each in found}) != 1:
+        wanted = f"a folder with {' or '.join(_TABLES)} files, all of one kind"
         _validate.reject_argument("texts", os.fspath(path), wanted)
     return found
 
@@ -236,6 +253,7 @@ def _column(table: Any, name: Any, what: str) -> Any:  # noqa: ANN401
         return name
     names = getattr(table, "column_names", None) or list(getattr(table, "columns", table))
     if name not in [str(each) for each in names]:
-        _validate.reject_argument(what, name, "a column of the table")
+        wanted = f"a column of the table: {', '.join(map(str, names))}"
+        _validate.reject_argument(what, name, wanted)
     column = table[name]
     return column.to_pylist() if hasattr(column, "to_pylist") else list(column)

@@ -374,3 +374,19 @@ def test_a_name_is_sixteen_bytes_of_the_system(monkeypatch):
         mechanisms=PARTS, neighbours=REPLACE, unit="row", scope="all", entropy=SystemEntropy()
     )
     assert asked == [2]
+
+
+def test_releases_without_a_delta_add_up_to_one_without():
+    from discreet.shards import Job
+
+    tables = []
+    for epsilon in (0.5, 1.0):
+        job = Job(key_dim=2, value_dim=1, reader="table", points=np.eye(2), epsilon=epsilon)
+        part = job.partial((np.eye(2), np.zeros((2, 1))), shard="all")
+        tables.append(job.release([part], expected=["all"]))
+    joint = combine(tables)
+    assert (joint.epsilon, joint.delta) == (pytest.approx(1.5, rel=1e-12), 0.0)
+    assert combine(tables, delta=1e-6).epsilon <= 1.5
+    memory = discreet.build(np.eye(2), np.ones((2, 1)), epsilon=1.0, delta=1e-6, scale=1.0)
+    with pytest.raises(InvalidInput, match="delta"):  # a Gaussian mechanism has no loss at δ = 0
+        combine([tables[0], memory.receipt])

@@ -266,8 +266,8 @@ class TestAnswers:
     def test_the_sentence_quotes_words_counts_and_errors(self):
         said = facts.template("What is\nit?", [Fact("snurfle", 1310.2, 12.6), Fact("zorb", -3, 13)])
         assert said == (
-            'To "What is it?", the likeliest answer in the texts is "snurfle", which 1,310 ± 13 of '
-            'them say; then "zorb" (at most 13).'
+            'A guess at "What is it?", among names that many texts have: "snurfle" (in 1,310 ± 13 '
+            'texts); then "zorb" (at most 13).'
         )
 
     def test_the_sentence_has_one_word_several_or_none(self):
@@ -275,8 +275,9 @@ class TestAnswers:
         assert facts.template("It?", known).endswith(
             '; then "zorb" (30 ± 13) and "flos" (at most 26).'
         )
-        assert facts.template("It?", known[:1]).endswith('"snurfle", which 40 ± 13 of them say.')
-        assert facts.template("It?", []) == 'No word that many texts share is an answer to "It?".'
+        assert facts.template("It?", known[:1]).endswith('"snurfle" (in 40 ± 13 texts).')
+        assert "(in 40 ± 13 people)" in facts.template("It?", known[:1], noun="people")
+        assert facts.template("It?", []) == 'No name that many texts have is an answer to "It?".'
 
 
 class TestBuilding:
@@ -303,7 +304,7 @@ class TestBuilding:
         assert {"snurfle fever", "flargle toe", "zorbvac"} <= set(counts)
         fact = counts["flargle toe"]
         assert abs(fact.count - 240) < 2 * fact.margin < 120
-        assert 'To "Help.", the likeliest answer in the texts is "' in corpus.speak("Help.")
+        assert 'A guess at "Help.", among names that many texts have: "' in corpus.speak("Help.")
 
     def test_what_a_model_adds_comes_last_and_is_marked(self):
         prompts = []

@@ -105,7 +105,7 @@ def test_texts_come_in_tables_and_streams(kind, tmp_path):
     table = pa.table({"text": TEXTS, "label": LABELS})
     if kind == "folder":
         pq.write_table(table.slice(0, 30), tmp_path / "1.parquet")
-        table.slice(30).to_pandas().to_csv(tmp_path / "2.csv", index=False)
+        pq.write_table(table.slice(30), tmp_path / "2.parquet")
         (tmp_path / "notes.txt").write_text("of another kind")
     given = {
         "folder": lambda: tmp_path,
@@ -130,6 +130,30 @@ def test_columns_are_lists_and_a_missing_cell_is_a_text_without_a_word():
     missing = discreet.Corpus.build(frame, "label", entropy=Seeded(0), **OPTIONS)
     given = discreet.Corpus.build(["rain", ""], ["sky", "sky"], entropy=Seeded(0), **OPTIONS)
     np.testing.assert_array_equal(missing.table.counts, given.table.counts)
+
+
+def test_a_folder_of_two_kinds_may_have_all_texts_twice(tmp_path):
+    (tmp_path / "1.csv").write_text("text,label\nrain,sky\n")
+    assert discreet.Corpus.build(tmp_path, "label", entropy=Seeded(0), **OPTIONS).topics is not None
+    (tmp_path / "1.parquet").write_bytes(b"")
+    with pytest.raises(InvalidInput, match="all of one kind"):
+        discreet.Corpus.build(tmp_path, "label", **OPTIONS)
+
+
+@pytest.mark.parametrize("text", ["Anna owes money to the bank", "Anna " * 900, "Anna\0"])
+def test_a_text_that_is_no_list_is_not_quoted(text):
+    with pytest.raises(InvalidInput, match="list of texts") as raised:
+        discreet.Corpus.build(text, **OPTIONS)
+    assert "Anna" not in str(raised.value)
+
+
+def test_texts_without_a_word_count_nowhere():
+    blank = ["", "  ", "\n\t", *TEXTS]
+    corpus = discreet.Corpus.build(
+        blank, ["sky"] * 3 + LABELS, people=range(len(blank)), entropy=Seeded(0), **OPTIONS
+    )
+    given = whole(people=range(3, len(blank)))
+    np.testing.assert_array_equal(corpus.table.counts, given.table.counts)
 
 
 def test_a_folder_without_tables_is_refused(tmp_path):
