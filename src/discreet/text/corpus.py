@@ -564,7 +564,9 @@ class Corpus:
         if not covered:  # whatever is read there is about other texts
             return ()
         question = released.layout.kernel.directions.coordinates(np.asarray(vector)[None])[0]
-        cosines = self._word_vectors.astype(np.float32) @ np.asarray(vector, dtype=np.float32)
+        # Not by BLAS, whose threads take longer to wake up than this takes.
+        words, one = self._word_vectors, np.asarray(vector, dtype=np.float32)
+        cosines = np.einsum("ij,j->i", words.astype(np.float32, copy=False), one)
         found = typical(
             self._word_sums, question, vocabulary, noise_sd=self._word_noise, cosines=cosines
         )

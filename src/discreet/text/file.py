@@ -31,7 +31,7 @@ from discreet.text.corpus import Corpus
 from discreet.text.encoders import unloaded
 from discreet.text.facts import OTHER
 from discreet.text.layout import WordsLayout
-from discreet.text.topics import Topics
+from discreet.text.topics import ENOUGH_TO_FIND, Topics
 from discreet.text.words import Vocabulary
 
 _LAYOUTS: dict[str, Any] = {"table": TableLayout, "words": WordsLayout, "facts": Rounds}
@@ -375,9 +375,11 @@ def _topic_lines(corpus: Corpus) -> list[tuple[str, str]]:
     given = sum(map(len, topics.merged))
     noun = plan.noun
     merged = "" if given == len(topics) else f", merged from {given:,}: too many for rows_hint"
+    few = topics.source == "found privately" and (plan.options.rows_hint or 0) < ENOUGH_TO_FIND
+    guessed = f": mostly guesses, below {ENOUGH_TO_FIND:,} texts" if few else ""
     labels = f", by {len(corpus.classes):,} labels" if corpus.classes else ""
     return [
-        ("topics", f"{len(topics):,} public ones ({topics.source}{merged}){labels}"),
+        ("topics", f"{len(topics):,} public ones ({topics.source}{guessed}{merged}){labels}"),
         ("counts are within", f"±{table.count_margin:.3g}, 95% of the time, noise alone"),
         (
             "they add up to",

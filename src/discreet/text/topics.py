@@ -31,6 +31,9 @@ from discreet.text.encoders import TextEncoder, Vectors
 # More are no list that anybody has read.
 MOST_TOPICS = 100_000
 
+# With so many texts, topics that are found among public words make a list that can be read.
+ENOUGH_TO_FIND = 8_000
+
 # Longer names fill a screen.
 _LONGEST_NAME = 200
 _LONGEST_CENTRAL = 60
