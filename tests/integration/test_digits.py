@@ -46,6 +46,7 @@ def test_the_rule_sees_public_numbers_only(data):
     assert len(settings) == 1
 
 
+@pytest.mark.slow
 def test_exact_attention_is_the_limit(data):
     scale = data[0].memory(8.0).scale
     some = data[:4]
