@@ -671,8 +671,8 @@ def plan(*, reader: str = "attention", **options: Any) -> Forecast:
         discreet.plan(reader="softmax", rows=10_000, key_dim=8, classes=3, epsilon=1.0, delta=1e-6)
 
     Args:
-        reader: "attention" (`build`), "least_squares", "softmax" (`softmax_regression`) or
-            "distances".
+        reader: "attention" (`build`), "least_squares", "softmax" (`softmax_regression`),
+            "distances", or "table": counts near `points`, which a corpus of texts is made of.
         rows: a public (rounded) number of rows: what the builder will give as `rows_hint`.
         key_dim: width of keys, d.
         value_dim: width of values, d_v. Not for "softmax" and "distances"; 1 by default for

@@ -68,7 +68,8 @@ class Job:
         heads: leading axes of keys and values; () for one head.
         by_record: whether records of many rows are protected: then rows come with groups.
         reader: what is built: "attention", or another that reads rows once ("least_squares",
-            "distances"); then the options are those of its own front door.
+            "distances", "table"); then the options are those of its own front door. (Of a table:
+            `points`, and `classes` if rows have labels, whose places are values of width 1.)
         account: where the release is counted, if anywhere: `Ledger.account(dataset, analyst)`.
         ledger: or its parts: a `discreet.ledger.Ledger`,
         dataset: the name that the rows have there,

@@ -204,12 +204,10 @@ class Parts:
     """What was released, part by part.
 
     Attributes:
-        settings: of the whole release.
         topics: that were counted.
         table: their noisy counts; None without topics.
         words: noisy sums of words; None without words.
         names: names and what they answer; None without facts.
-        receipt_of: any part that was released, for guarantee and receipt.
     """
 
     topics: Topics | None

@@ -67,7 +67,8 @@ class Corpus:
         threshold: the cosine with its nearest topic that a covered question has; None without
             topics.
         words: vectors of the vocabulary's words, shape (words, d); None without one.
-        released: any part: its guarantee and receipt are those of all.
+        guarantee: of all parts together.
+        receipt: what they cost.
     """
 
     kind = "discreet-corpus"
