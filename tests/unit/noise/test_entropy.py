@@ -77,6 +77,15 @@ def test_no_source_can_talk_itself_private():
         assert made.guarantee.scope.startswith("NOT PRIVATE (noise from Seeded(1)): ")
 
 
+def test_no_source_is_private_by_its_words_or_its_name():
+    namesake = type("SystemEntropy", (Seeded,), {"__repr__": lambda self: "SystemEntropy()"})
+    namesake.__module__, namesake.__qualname__ = SystemEntropy.__module__, "SystemEntropy"
+    liar = namesake(1)
+    assert (repr(liar), repr(type(liar))) == (repr(SystemEntropy()), repr(SystemEntropy))
+    assert not is_private(liar)
+    assert not liar.private
+
+
 @pytest.mark.parametrize("name", ["private", "words", "realise", "anything"])
 def test_nothing_can_be_set_on_the_system_source(name):
     with pytest.raises(AttributeError):
