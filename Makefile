@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # itself is renewed first: the one that comes with Python 3.11 takes twice the time for the rest.
 PIP    := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-docs test-all lint format docs bench screenshots clean
+.PHONY: demo test test-docs test-all mutants mutants-random lint format docs bench screenshots clean
 
 demo: $(VENV)/.installed
 	$(BIN)/discreet demo --force
@@ -27,6 +27,17 @@ test-docs: $(VENV)/.tested-all
 # Everything: `test-docs`, long statistical runs and builds that are killed included.
 test-all: $(VENV)/.tested-all lint
 	$(PYTEST)
+	$(MAKE) mutants
+
+# The lines that protect people, broken on purpose, one at a time: a fast test has to notice each.
+mutants: $(VENV)/.tested
+	$(BIN)/python tests/mutants/run.py
+
+# The same with changes that a seed chooses: make mutants-random SEED=7 COUNT=60
+SEED  ?= 1
+COUNT ?= 40
+mutants-random: $(VENV)/.tested
+	$(BIN)/python tests/mutants/random_run.py --seed $(SEED) --count $(COUNT)
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff format --check .
