@@ -45,6 +45,21 @@ def test_it_is_the_first_point_with_the_largest_product_exactly(seed, grid):
         assert found == products.index(max(products))
 
 
+def test_products_that_differ_in_their_last_unit_are_told_apart():
+    """By one of some 2^43 units: single precision, or sums that are rounded, would not see it."""
+    unit = 2.0**-22
+    near, other = np.array([0.3, 0.4]), np.array([0.3 - 4 * unit, 0.4 + 3 * unit])
+    row = np.array([[0.6, 0.8]])
+    for points in ([near, other], [other, near]):
+        made = Nearest(points)
+        [rounded] = made.key_lattice.clip_rows(row, norm=1.0).tolist()
+        products = [
+            sum(a * b for a, b in zip(rounded, each, strict=True)) for each in made.points.tolist()
+        ]
+        assert abs(products[0] - products[1]) == 1
+        assert made.nearest(row) == [products.index(max(products))]
+
+
 def test_a_row_of_zeros_and_copies_of_a_point_are_of_the_first():
     made = Nearest([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     assert made.nearest(np.array([[0.0, 0.0], [3.0, 0.1], [0.1, 7.0]])).tolist() == [0, 1, 0]
