@@ -24,6 +24,7 @@ from discreet.privacy import Guarantee, Neighbours, Privacy
 if TYPE_CHECKING:
     from discreet import (
         accounting,
+        audit,
         kernels,
         ledger,
         noise,
@@ -75,6 +76,7 @@ __all__ = [
     "Stream",
     "__version__",
     "accounting",
+    "audit",
     "build",
     "build_many",
     "combine",
@@ -94,6 +96,7 @@ __all__ = [
 
 _ROOMS = (
     "accounting",
+    "audit",
     "kernels",
     "ledger",
     "noise",

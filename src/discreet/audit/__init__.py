@@ -1,1 +1,10 @@
-"""Evidence that anyone can run: what audits and attacks find in releases, beside what is promised."""
+"""Evidence that anyone can run: what audits and attacks find in releases, beside what is promised.
+
+`audit` builds a pipeline many times and bounds its ε from below; `one_run` does so with one build
+and many canaries. Whatever they are given and return is NOT PRIVATE: use made-up rows.
+"""
+
+from discreet.audit.canaries import OneRun, one_run
+from discreet.audit.pairs import Audit, audit
+
+__all__ = ["Audit", "OneRun", "audit", "one_run"]

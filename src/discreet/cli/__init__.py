@@ -477,6 +477,39 @@ def query(
     """
 
 
+@app.command(runs="auditing.show")
+def audit(
+    mechanisms: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="memory (the default), replace, records, heads, landmarks, least_squares, "
+            "softmax, glm, distances, table, discovery, corpus, stream, shards, tree, "
+            "distance_trees, attention_trees; or all."
+        ),
+    ] = None,
+    *,
+    builds: Annotated[int, typer.Option(help="How many releases of both data sets.")] = 4_000,
+    confidence: Annotated[float, typer.Option(help="How often a bound is right, at least.")] = 0.99,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = 1e-5,
+    one_run: Annotated[
+        bool, typer.Option("--one-run", help="One release of a memory, with many canaries.")
+    ] = False,
+    canaries: Annotated[int, typer.Option(help="With --one-run: how many canaries.")] = 2_000,
+    picture: options.Picture = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Bound ε from below by experiment: build many releases of two neighbours, and tell them apart.
+
+    Of discreet's own mechanisms, on made-up rows at the bounds. For a pipeline of your own, with
+    whatever happens to rows before, there is discreet.audit.audit in Python. Exit code 1 if a
+    promise does not hold.
+
+    Example: discreet audit memory table --builds 2000
+    """
+
+
 @app.command()
 def demo(
     *,

@@ -5,6 +5,7 @@ Curves differ in line and marker as well as in colour, and the colours (Okabe an
 apart by colour-blind people. Figures are narrow, so that their letters are legible on a phone.
 """
 
+from discreet.pictures.audits import trade_off
 from discreet.pictures.figures import (
     OWNERS_EYES,
     Panel,
@@ -44,5 +45,6 @@ __all__ = [
     "save",
     "secrets_found",
     "shapes_of_columns",
+    "trade_off",
     "votes",
 ]

@@ -1,0 +1,293 @@
+"""Two data sets, releases of both, and the statistic that tells them apart best.
+
+Each release becomes a `Draw`: a number that is large if the unit seems to be there. Where what is
+seen is exact sums plus noise of known laws, that number is the logarithm of the likelihood ratio,
+which no other statistic beats. Where it is not, a direction is learned from some of the releases,
+and the others are judged by it.
+"""
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from discreet import _validate
+from discreet._typing import Floats
+from discreet.audit.looking import Part, Seen, log_ratio, seen, squared_distance
+from discreet.errors import InvalidInput, MostlyNoiseWarning
+from discreet.noise import Entropy
+from discreet.testing import Silent
+
+# From data, and a source of noise or None, to a release.
+Build = Callable[[Any, Entropy | None], Any]
+
+
+@contextmanager
+def few_rows() -> Iterator[None]:
+    """Ignore what the library warns of where rows are few: here they are, on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MostlyNoiseWarning)
+        yield
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What one release looks like.
+
+    Attributes:
+        score: large if the unit seems to be there; above 0 if that is more likely than not.
+        squared: the squared distance of the two exact releases in units of the noise; 0 if that is
+            not known.
+        squares: the sum of squares of its noise, in units of what is claimed.
+        fourth: the sum of fourth powers.
+        numbers: how many numbers of known noise there are.
+    """
+
+    score: float
+    squared: float = 0.0
+    squares: float = 0.0
+    fourth: float = 0.0
+    numbers: int = 0
+
+
+class Experiment(Protocol):
+    """Releases of two data sets, one at a time."""
+
+    @property
+    def additive(self) -> bool:
+        """Whether scores are likelihood ratios of noise of known laws."""
+        ...
+
+    def draw(self, side: int, entropy: Entropy | None) -> Draw:
+        """Return one release of the data with the unit, or of those without.
+
+        Args:
+            side: 1 if the unit is there, else 0.
+            entropy: where the noise comes from.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Releases whose exact values are known: for each number, with the unit and without.
+
+    Attributes:
+        build: makes a release.
+        data: without the unit, and with it.
+        exact: what is released of each if there is no noise.
+        view: see `seen`.
+    """
+
+    build: Build
+    data: tuple[Any, Any]
+    exact: tuple[tuple[Part, ...], tuple[Part, ...]]
+
+    @property
+    def additive(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def squared(self) -> float:
+        """The squared distance of the two exact releases, in units of the noise."""
+        return math.fsum(
+            squared_distance(one.law, other.values - one.values)
+            for one, other in zip(*self.exact, strict=True)
+            if one.law is not None
+        )
+
+    def draw(self, side: int, entropy: Entropy | None) -> Draw:
+        """Return one release of the data with the unit, or of those without.
+
+        Args:
+            side: 1 if the unit is there, else 0.
+            entropy: where the noise comes from.
+        """
+        parts = seen(self.build(self.data[side], entropy)).parts
+        check_same(parts, self.exact[side])
+        score, noises = 0.0, list[Floats]()
+        for part, without, with_unit in zip(parts, *self.exact, strict=True):
+            if part.law is None:
+                raise InvalidInput("Expected the same kind of release each time.")
+            shift = with_unit.values - without.values
+            score += log_ratio(part.law, part.values - without.values, shift)
+            noises.append(
+                (part.values - self_values(without, with_unit, side)) / math.sqrt(part.law.variance)
+            )
+        return measured(score, self.squared, noises)
+
+
+def self_values(without: Part, with_unit: Part, side: int) -> Floats:
+    """Return the exact values of the side that was built."""
+    return with_unit.values if side else without.values
+
+
+def measured(score: float, squared: float, noises: Sequence[Floats]) -> Draw:
+    """Return a draw with what its noise looks like.
+
+    Args:
+        score: of the release.
+        squared: the squared distance of both sides.
+        noises: the noise on all numbers, in units of what is claimed.
+    """
+    noise = np.concatenate(noises)
+    return Draw(score, squared, float(noise @ noise), float(np.sum(noise**4)), len(noise))
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Releases of which nothing is known but what they look like: a direction is learned from some.
+
+    Attributes:
+        build: makes a release.
+        data: without the unit, and with it.
+        view: see `seen`.
+        direction: that tells both apart, shape (n,).
+        middle: between the projections of both.
+        means: of each side, in units of the noise that is claimed; None if none is.
+        learnt: from so many releases of each side.
+    """
+
+    build: Build
+    data: tuple[Any, Any]
+    view: Callable[[Any], Any] | None
+    direction: Floats
+    middle: float
+    means: tuple[Floats, Floats] | None
+    learnt: int
+
+    @property
+    def additive(self) -> bool:
+        """Never."""
+        return False
+
+    def draw(self, side: int, entropy: Entropy | None) -> Draw:
+        """Return one release of the data with the unit, or of those without.
+
+        Args:
+            side: 1 if the unit is there, else 0.
+            entropy: where the noise comes from.
+        """
+        vector = seen(self.build(self.data[side], entropy), view=self.view).vector
+        if vector.shape != self.direction.shape:
+            raise InvalidInput("Expected releases of both data sets to have one and the same size.")
+        score = float(vector @ self.direction) - self.middle
+        if self.means is None:
+            return Draw(score)
+        # The mean of so many has noise of its own.
+        noise = (vector - self.means[side]) / math.sqrt(1 + 1 / self.learnt)
+        return measured(score, 0.0, [noise])
+
+
+def accepts_entropy(build: Callable[..., Any]) -> bool:
+    """Return whether a builder's function takes a source of noise, as `entropy`.
+
+    Args:
+        build: the function.
+    """
+    try:
+        parameters = inspect.signature(build).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(
+        each.name == "entropy" and each.kind is not each.POSITIONAL_ONLY for each in parameters
+    )
+
+
+def with_entropy(build: Callable[..., Any]) -> Build:
+    """Return a builder's function as one of data and a source of noise.
+
+    Args:
+        build: of data alone, or also of `entropy`.
+    """
+    if accepts_entropy(build):
+        return lambda data, entropy: build(data, entropy=entropy)
+    return lambda data, _: build(data)
+
+
+def known(build: Build, data: tuple[Any, Any]) -> Known | None:
+    """Return the experiment whose exact values are known; None if there are none.
+
+    That is, if what is seen is no sum and noise, or the builder's function has chance of its own.
+
+    Args:
+        build: makes a release, of noise from any source.
+        data: without the unit, and with it.
+    """
+    one, again, other = (seen(build(each, Silent())) for each in (data[0], *data))
+    if not (one.additive and other.additive):
+        return None
+    check_same(one.parts, other.parts)
+    if not np.array_equal(one.vector, again.vector):  # by chance of its own: nothing is exact
+        return None
+    return Known(build, data, (one.parts, other.parts))
+
+
+def check_same(some: Sequence[Part], others: Sequence[Part]) -> None:
+    """Raise `InvalidInput` unless two releases have the same shape: whose would tell them apart.
+
+    Args:
+        some: of one release.
+        others: of another.
+    """
+    shapes = [[each.values.shape for each in parts] for parts in (some, others)]
+    if shapes[0] != shapes[1]:
+        raise InvalidInput(
+            "Expected releases of both data sets to have one and the same size: what tells of "
+            "somebody by its size is not private."
+        )
+
+
+def learned(
+    build: Build,
+    data: tuple[Any, Any],
+    view: Callable[[Any], Any] | None,
+    samples: tuple[Sequence[Seen], Sequence[Seen]],
+) -> Learned:
+    """Return the experiment whose direction is learned from some releases.
+
+    The difference of the means, in units of how far releases of one side spread, without the
+    numbers in which both look alike: most numbers may tell nothing.
+
+    Args:
+        build: makes a release.
+        data: without the unit, and with it.
+        view: see `seen`.
+        samples: releases without the unit, and with it.
+    """
+    vectors = [np.stack([each.vector for each in side]) for side in samples]
+    if vectors[0].shape[1] != vectors[1].shape[1]:
+        raise InvalidInput("Expected releases of both data sets to have one and the same size.")
+    means = [side.mean(axis=0) for side in vectors]
+    count = min(len(side) for side in vectors)
+    spread = np.sqrt(sum(side.var(axis=0) for side in vectors) / 2)
+    spread = np.where(spread > 0, spread, max(float(spread.max()), 1.0) * 1e-9)
+    apart = (means[1] - means[0]) / spread
+    # So much is found between two sides that are the same, in the largest of so many numbers.
+    chance = math.sqrt(2 / count) * math.sqrt(2 * math.log(2 * len(apart)))
+    clear = np.abs(apart) > chance
+    direction = np.where(clear, apart, 0.0) / spread if clear.any() else apart / spread
+    middle = float((means[0] + means[1]) @ direction / 2)
+    claimed = all(each.additive for side in samples for each in side)
+    return Learned(
+        build, data, view, direction, middle, (means[0], means[1]) if claimed else None, count
+    )
+
+
+def checked_pair(neighbours: Any) -> tuple[Any, Any]:  # noqa: ANN401 (two data sets of any kind)
+    """Return two data sets.
+
+    Args:
+        neighbours: a pair.
+    """
+    if not isinstance(neighbours, (tuple, list)) or len(neighbours) != 2:
+        _validate.reject_argument(
+            "neighbours", "...", "a pair: two data sets of one unit's difference"
+        )
+    return neighbours[0], neighbours[1]

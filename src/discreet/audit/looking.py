@@ -1,0 +1,209 @@
+"""What somebody sees who has a release: noisy numbers, and the law of the noise on each.
+
+Of a release that is sums plus noise, the best test of two data sets is known: the likelihood ratio
+of what is seen. For Gaussian noise it projects what is seen on the difference of the two exact
+sums. `docs/audit.md`.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import _validate
+from discreet._typing import Floats, Integers
+from discreet.accounting import Receipt
+from discreet.errors import InvalidInput
+from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
+from discreet.noise.correlated import Strategy
+from discreet.noise.exact import IntegerLaw
+from discreet.paper.distance import DistanceState
+from discreet.paper.softmax import SumsState
+from discreet.paper.structure import Structure
+from discreet.paper.tree import TreeState
+from discreet.privacy import Guarantee
+from discreet.readers.attention.bundle import Memories
+from discreet.readers.registry import MECHANISMS
+from discreet.sums.release import Release, Released
+from discreet.sums.settings import law_of
+from discreet.text import Corpus
+
+# The logarithm of a ratio of likelihoods that is not finite: one side cannot make what was seen.
+_NEVER = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Numbers with noise of one law, each drawn by itself.
+
+    Attributes:
+        values: what is seen, shape (n,).
+        law: of the noise that is said to be on each; None if it is not known, or not added.
+    """
+
+    values: Floats
+    law: IntegerLaw | None
+
+    @classmethod
+    def of(cls, values: Integers, law: IntegerLaw | None) -> "Part":
+        """Return numbers of any shape as a part."""
+        return cls(np.asarray(values, dtype=np.float64).ravel(), law)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A release as numbers, and what is promised of it.
+
+    Attributes:
+        parts: all of what is seen.
+        guarantee: what is promised.
+        receipt: the mechanisms that it is made of; None if it has none.
+    """
+
+    parts: tuple[Part, ...]
+    guarantee: Guarantee
+    receipt: Receipt | None = None
+
+    @property
+    def additive(self) -> bool:
+        """Whether all of it is exact numbers plus noise of known laws."""
+        return all(part.law is not None for part in self.parts)
+
+    @property
+    def vector(self) -> Floats:
+        """All numbers in a row, each in units of its noise where that is known."""
+        units = [1.0 if each.law is None else math.sqrt(each.law.variance) for each in self.parts]
+        scaled = [each.values / unit for each, unit in zip(self.parts, units, strict=True)]
+        return np.concatenate(scaled)
+
+
+def log_ratio(law: IntegerLaw, noise: Floats, shift: Floats) -> float:
+    """Return ln(likelihood of noise - shift / likelihood of noise), of all numbers together.
+
+    Args:
+        law: of the noise on each.
+        noise: what is seen less one exact value, shape (n,).
+        shift: the other exact value less that one, shape (n,).
+    """
+    if isinstance(law, RoundedGaussian):
+        return float(shift @ (noise - shift / 2)) / law.sigma**2
+    moved = np.flatnonzero(shift)
+    one, other = np.abs(noise[moved]), np.abs(noise[moved] - shift[moved])
+    if isinstance(law, DiscreteLaplace):
+        return float(np.sum(one - other)) / law.scale
+    if isinstance(law, TruncatedLaplace):
+        if np.any(other > law.bound):
+            return -_NEVER
+        if np.any(one > law.bound):
+            return _NEVER
+        return float(np.sum(one - other)) * law.epsilon / law.sensitivity
+    return _validate.reject_argument("law", law, "one of discreet.noise")
+
+
+def squared_distance(law: IntegerLaw, shift: Floats) -> float:
+    """Return the squared length of a shift, in units of the standard deviation of the noise."""
+    scale = law.sigma**2 if isinstance(law, RoundedGaussian) else law.variance
+    return float(shift @ shift) / scale
+
+
+def seen(release: Any, *, view: Any = None) -> Seen:  # noqa: ANN401 (whatever was released)
+    """Return a release as numbers.
+
+    Args:
+        release: a memory, regression, classifier, table, corpus, structure or estimator of
+            discreet; several releases of one receipt, as a list; or `Seen`.
+        view: of what is none of these, or of a part of it: from the release to an array. What it
+            returns is said to have no known noise.
+    """
+    if isinstance(release, Seen):
+        return release
+    guarantee, receipt = promise_of(release)
+    if view is not None:
+        values = np.asarray(view(release), dtype=np.float64).ravel()
+        return Seen((Part(values, None),), guarantee, receipt)
+    parts = _parts(getattr(release, "release_", release))
+    return Seen(tuple(parts), guarantee, receipt)
+
+
+def promise_of(release: Any) -> tuple[Guarantee, Receipt | None]:  # noqa: ANN401
+    """Return what is promised to whoever has the whole of a release.
+
+    Args:
+        release: with a guarantee, and a receipt if it has one.
+    """
+    if isinstance(release, (list, tuple)) and release:
+        return promise_of(release[0])
+    release = getattr(release, "release_", release)
+    guarantee = getattr(release, "whole_guarantee", getattr(release, "guarantee", None))
+    if not isinstance(guarantee, Guarantee):
+        _validate.reject_argument(
+            "build", "...", "a function that returns a release, which has a `guarantee`"
+        )
+    receipt = getattr(release, "receipt", None)
+    return guarantee, receipt if isinstance(receipt, Receipt) else None
+
+
+def _parts(release: Any) -> list[Part]:  # noqa: ANN401
+    """Return the numbers of a release, or raise `InvalidInput`."""
+    if isinstance(release, (list, tuple)):
+        return [part for each in release for part in _parts(each)]
+    if isinstance(release, Memories):
+        return [part for each in release for part in _released(each.released)]
+    if isinstance(release, Release):
+        once = {each.answers for each in MECHANISMS if each.reads_once}
+        return _released(release.released, sums=type(release) in once)
+    if isinstance(release, Structure):
+        return _nodes(release)
+    if isinstance(release, Corpus):
+        tables = [release.parts.table, release.parts.words]
+        return [part for each in tables if each is not None for part in _released(each)]
+    return _validate.reject_argument(
+        "build", "...", "a function that returns a release of discreet, unless there is a `view`"
+    )
+
+
+def _released(released: Released[Any], *, sums: bool = True) -> list[Part]:
+    """Return the noisy sums of one layer; what was made of sums in rounds has no noise of a law."""
+    laws = [law_of(released.layout, each) if sums else None for each in released.scales]
+    arrays = (released.state, *released.others)
+    return [Part.of(array, law) for array, law in zip(arrays, laws, strict=True)]
+
+
+def _nodes(structure: Structure) -> list[Part]:
+    """Return the noisy nodes of trees; sums of nodes that are kept beside them are left out."""
+    state = structure.state
+    if isinstance(state, TreeState):
+        return [Part.of(state.forest.nodes, state.noise.law)]
+    if isinstance(state, DistanceState):
+        return [Part.of(state.trees.forest.nodes, state.trees.noise.law)]
+    if isinstance(state, SumsState):
+        return [Part.of(state.sums.trees.forest.nodes, state.sums.trees.noise.law)]
+    raise InvalidInput("Expected a structure of discreet.paper.")
+
+
+def fresh_draws(totals: Sequence[Integers], strategy: Strategy) -> Floats:
+    """Return all states of a stream as what rows add to the fresh draws of its steps, and these.
+
+    Invertible: it is another way to write the states. The noise of a step is w = z - Σ m_k·w_(t-k),
+    so w + Σ m_k·w_(t-k) is z, but for rounding. `docs/privacy.md`, "Streams".
+
+    Args:
+        totals: the state after each step, all of them, in lattice units.
+        strategy: of the noise.
+
+    Returns:
+        Shape (steps, numbers).
+    """
+    flat = np.stack([np.asarray(each, dtype=np.float64).ravel() for each in totals])
+    steps = np.diff(flat, axis=0, prepend=np.zeros((1, flat.shape[1])))
+    weights = strategy.coefficients(len(steps))
+    later, earlier = np.indices((len(steps), len(steps)))
+    matrix = np.where(later >= earlier, weights[np.abs(later - earlier)], 0.0)
+    return np.asarray(matrix @ steps)
+
+
+def together(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Return parts as a tuple, those without numbers left out."""
+    return tuple(part for part in parts if part.values.size)

@@ -1,0 +1,149 @@
+"""Mechanisms that go through the door more than once, audited at the door.
+
+A pass is chosen by what came out of those before, so what is released last is no sum plus noise.
+But all that comes out of the door is, and all of it is what the guarantee is about. A `TwinDoor`
+adds up two data sets side by side: what comes out is that of one, with its noise, and beside it is
+known how far the other would have been, with the same past. The likelihood ratio of the whole path
+is the sum over all passes. `docs/privacy.md`, "Rounds".
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet._typing import Floats, Integers
+from discreet.accounting.promise import Promise
+from discreet.audit.experiments import Draw, measured
+from discreet.audit.looking import log_ratio, squared_distance
+from discreet.noise import Entropy
+from discreet.sums.accumulate import Accumulator
+from discreet.sums.door import Door
+from discreet.sums.layout import RowLayout
+from discreet.sums.mechanism import Mechanism, ReleaseOptions
+from discreet.sums.settings import Settings
+from discreet.sums.source import RowSource, Table
+
+
+class TwinDoor(Door[Any]):
+    """A door that adds up a neighbour of its rows, too. For audits: it tells exact sums.
+
+    Attributes:
+        score: ln(likelihood of all that came out under the rows / under the neighbour).
+        squared: Σ over passes of the squared distance of both sums, in units of the noise.
+        noises: the noise on all numbers, in units of what is claimed.
+    """
+
+    def __init__(
+        self,
+        settings: Settings[Any],
+        neighbour: RowSource,
+        *,
+        entropy: Entropy | None,
+        passes: int,
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            settings: of the whole release.
+            neighbour: rows that differ in one unit from those that the program is handed.
+            entropy: where the noise comes from.
+            passes: how many there will be.
+        """
+        super().__init__(settings, entropy=entropy, passes=passes)
+        self.score, self.squared = 0.0, 0.0
+        self.noises: list[Floats] = []
+        self._neighbour = neighbour
+        self._others: list[Integers] = []
+
+    def add(
+        self,
+        rows: RowSource,
+        accumulator: Accumulator[RowLayout],
+        view: Callable[[Table], Table] = lambda table: table,
+    ) -> None:
+        """Add all rows up, and those of the neighbour.
+
+        Args:
+            rows: all of them.
+            accumulator: where they are added up.
+            view: what is added up of a table, row by row.
+        """
+        super().add(rows, accumulator, view)
+        beside = Accumulator(accumulator.settings)
+        super().add(self._neighbour, beside, view)
+        self._others = beside.sums
+
+    def _noisy(self, sums: list[Integers], settings: Settings[RowLayout]) -> list[Integers]:
+        """Return sums with noise, and keep how likely these are on either side."""
+        exact = [each.copy() for each in sums]
+        noisy = super()._noisy(sums, settings)
+        laws = [law for layout in settings.layouts for law in settings.laws(layout)]
+        for law, out, own, other in zip(laws, noisy, exact, self._others, strict=True):
+            noise = np.asarray(out - own, dtype=np.float64).ravel()
+            shift = np.asarray(other - own, dtype=np.float64).ravel()
+            self.score -= log_ratio(law, noise, shift)
+            self.squared += squared_distance(law, shift)
+            self.noises.append(noise / math.sqrt(law.variance))
+        self._others = []
+        return noisy
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Releases of a mechanism that runs over the door, watched at the door.
+
+    Attributes:
+        mechanism: what is built.
+        rows: from nothing to the rows without the unit, and with it: read anew each time.
+        options: public.
+    """
+
+    mechanism: Mechanism[Any, Any, Any]
+    rows: tuple[Callable[[], RowSource], Callable[[], RowSource]]
+    options: ReleaseOptions
+
+    @property
+    def additive(self) -> bool:
+        """Always: each pass is."""
+        return True
+
+    @property
+    def settings(self) -> Settings[Any]:
+        """The public settings of the release."""
+        rows = self.rows[1]()
+        return self.mechanism.resolve(rows.shapes, self.options, unit=rows.unit)
+
+    @property
+    def promise(self) -> Promise:
+        """What is promised of it."""
+        settings = self.settings
+        guarantee = settings.guarantee(settings.receipt(_source()))
+        return Promise(guarantee, None if settings.pure else settings.mechanism.spread)
+
+    def draw(self, side: int, entropy: Entropy | None) -> Draw:
+        """Return all that comes out of the door for the data with the unit, or for those without.
+
+        Args:
+            side: 1 if the unit is there, else 0.
+            entropy: where the noise comes from.
+        """
+        settings = self.settings
+        door = TwinDoor(
+            settings,
+            self.rows[1 - side](),
+            entropy=entropy,
+            passes=self.mechanism.passes_of(settings),
+        )
+        with door:
+            self.mechanism.run(self.rows[side](), door, self.options)
+        return measured(door.score if side else -door.score, door.squared, door.noises)
+
+
+def _source() -> Entropy:
+    """Return the source that a receipt names if nobody gives another."""
+    from discreet.noise import SystemEntropy
+
+    return SystemEntropy()
