@@ -510,6 +510,59 @@ def audit(
     """
 
 
+@app.command(runs="attacking.show")
+def attack(
+    keys: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[KEYS]",
+            help="Your own rows, for your eyes only: shape (n, d), a .npy file, or FILE:NAME. "
+            "Left out: the images of discreet demo (needs scikit-learn).",
+        ),
+    ] = None,
+    values: Annotated[
+        Path | None, typer.Argument(metavar="[VALUES]", help="Shape (n, d_v), likewise.")
+    ] = None,
+    *,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = 1e-5,
+    neighbours: options.Relation = "add_remove",
+    scale: options.Scale = None,
+    rows_hint: options.RowsHint = None,
+    kernel: options.KernelName = "auto",
+    features: options.Features = None,
+    goal: options.GoalName = "rank",
+    public: options.Public = None,
+    reference: options.Reference = None,
+    key_norm: options.KeyNorm = 1.0,
+    query_norm: options.QueryNorm = 1.0,
+    value_norm: options.ValueNorm = 1.0,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Attack so many files with the row, and so many without; left out: 20,000, or "
+            "fewer if they are large.",
+        ),
+    ] = None,
+    questions: Annotated[
+        int, typer.Option(metavar="N", help="Ask so many questions where there is no file.")
+    ] = 100_000,
+    picture: options.Picture = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Attack files, and show what an attacker gets from them against what is promised. NOT PRIVATE.
+
+    The attacker has the file, all settings, and all rows but one. She wants to know whether that
+    row is in it, which of few values it has, and which of many; and the same by questions alone.
+    What exact attention and a search for the nearest row give away is beside it. Exit code 1 if a
+    promise does not hold. An attack that finds little proves nothing: see discreet audit.
+
+    Example: discreet attack keys.npy values.npy --epsilon 1 --delta 1e-6 --rows-hint 20000
+    """
+
+
 @app.command()
 def demo(
     *,
