@@ -13,6 +13,7 @@ from data import unit_rows
 
 import discreet
 from discreet import BudgetExceeded, InvalidInput, PrivacyLeakWarning
+from discreet.errors import LedgerError
 from discreet.ledger import Ledger
 from discreet.noise import RoundedGaussian
 from discreet.readers.attention.mechanism import ATTENTION
@@ -330,3 +331,19 @@ def test_a_stop_while_noise_is_drawn_says_that_it_counts(monkeypatch):
     with pytest.raises(KeyboardInterrupt) as caught:
         builder.release()
     assert "count (epsilon, delta) as spent" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("error", [BudgetExceeded, LedgerError])
+def test_what_was_refused_after_noise_was_drawn_is_not_tried_again(error):
+    """Refused before it, a builder may try again; whoever saw the noise has spent the budget."""
+
+    class Refusing(Seeded):
+        def words(self, count):
+            raise error("no more")
+
+    builder = discreet.Builder(**OPTIONS)
+    builder.add(KEYS, VALUES)
+    with pytest.raises(error, match="no more"):
+        builder.release(entropy=Refusing(1))
+    with pytest.raises(BudgetExceeded, match="its privacy budget is spent"):
+        builder.release()

@@ -137,6 +137,20 @@ def test_a_door_tells_totals_from_the_threshold_on_and_nothing_of_the_others():
     assert Door(whole(selection), entropy=Silent()).select(selection, {}) == {}
 
 
+def test_noise_on_names_is_drawn_after_the_receipt_is_there():
+    class Watching(Seeded):
+        def words(self, count):
+            seen.append(door._receipt is not None)
+            return super().words(count)
+
+    seen = []
+    selection = fitting()
+    door = Door(whole(selection), entropy=Watching(1))
+    door.select(selection, {"a": selection.threshold})
+    assert seen
+    assert all(seen)
+
+
 def test_the_order_in_which_names_came_changes_nothing():
     selection = fitting()
     totals = {str(at): selection.threshold for at in range(200)}
