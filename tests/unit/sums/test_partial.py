@@ -312,3 +312,20 @@ def test_rows_are_copied_before_they_are_looked_at(tmp_path, index):
         assert not np.shares_memory(values, values_of_one)
         keys[...] = 1e30
         assert np.array_equal(read, before)
+
+
+def test_who_writes_while_rows_are_looked_at_changes_none_of_them(monkeypatch):
+    """What is added up is what was looked at: another thread may write into the caller's array."""
+    keys, looked = KEYS[0].copy(), np.isfinite
+    table = Table(keys, VALUES[0])
+
+    def writing(rows):
+        found = looked(rows)
+        keys[...] = np.nan
+        return found
+
+    monkeypatch.setattr(np, "isfinite", writing)
+    read, values = table.read(slice(0, 5))
+    assert np.array_equal(read, KEYS[0][:5])
+    assert np.array_equal(values, VALUES[0][:5])
+    assert np.all(np.isnan(keys))
