@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from discreet import _validate
 from discreet._typing import Array, Floats, Integers
@@ -38,8 +39,8 @@ __all__ = ["Asked", "Attacked", "Found", "Membership", "Named", "Secret", "attac
 # Shares of false alarms at which members are counted.
 LEVELS = (0.001, 0.01, 0.1)
 
-# A threshold is chosen by at least so many figures above it.
-_ENOUGH = 10
+# A threshold is chosen by at least so many figures above it; the curve begins at this share.
+_ENOUGH, _RAREST = 10, 5e-4
 
 # A secret is one of so many code words.
 CODE_WORDS = 1_000
@@ -161,6 +162,7 @@ def attack(
     cost = max(int(questions * scene.layout.kernel.features * _COST / size), 1)
     with (
         warnings.catch_warnings(),
+        threadpool_limits(1, user_api="blas"),  # files are attacked side by side
         progress_bar("attacking files", rows=2 * trials + asked * cost, show=progress) as advance,
     ):
         # Files are attacked, and nobody is told to believe their answers.
@@ -244,7 +246,7 @@ def _membership(
         )
         shares = [_above_others(here, not_here, level) for here, not_here in rivals]
         found.append(_found(level, test, claimed, shares))
-    return Membership(len(hits), tuple(found), _curve(hits, alarms))
+    return Membership(len(hits), tuple(found), _curve(hits, aside))
 
 
 def _turned(plan: _Plan, left: Floats) -> tuple[Floats, Floats]:
@@ -288,12 +290,12 @@ def _found(level: float, test: Test, claimed: Promise, rivals: list[float]) -> F
     )
 
 
-def _curve(hits: Floats, alarms: Floats) -> tuple[tuple[float, float], ...]:
-    """Return shares of alarms and hits at some thresholds, evenly spaced on a logarithmic scale."""
-    counts = np.unique(np.geomspace(1, len(alarms), 60).round().astype(int))
-    thresholds = np.sort(alarms)[len(alarms) - counts]
+def _curve(hits: Floats, aside: Floats) -> tuple[tuple[float, float], ...]:
+    """Return shares of alarms and of hits at some thresholds, evenly spaced by ratios."""
+    levels = np.geomspace(max(_ENOUGH / len(aside), _RAREST), 1.0, 60)
+    thresholds = np.quantile(aside, 1 - levels)
     shares = 1 - np.searchsorted(np.sort(hits), thresholds, side="right") / len(hits)
-    return tuple(zip((counts / (len(alarms) + 1)).tolist(), shares.tolist(), strict=True))
+    return tuple(zip(levels.tolist(), shares.tolist(), strict=True))
 
 
 _Sides = tuple[Floats, Floats | None]
