@@ -14,10 +14,10 @@ import estimators_packages
 import numpy as np
 from errors_measure import clusters
 from sharing import ROOT
+from tables_packages import FOLDER
 
 Floats = np.ndarray
 
-FOLDER = ROOT / "build" / "packages"
 CLUSTERED, CLUSTER_DIM = 100_000, 16
 MOST_IMAGES = 30_000
 CLASSES_OF_CLUSTERS = 4
@@ -33,15 +33,15 @@ class Places:
     """Where files are.
 
     Attributes:
-        packages: folder of downloaded packages.
         clinc: the embedded texts; None if they are not there.
         dprag: folder of dp-rag's data; None if it is not there.
+        packages: folder of downloaded packages.
         rivals: folder of packages that only rivals need.
     """
 
-    packages: pathlib.Path = FOLDER
     clinc: pathlib.Path | None = None
     dprag: pathlib.Path | None = None
+    packages: pathlib.Path = FOLDER
     rivals: pathlib.Path = ROOT / "build" / "rivals"
 
 

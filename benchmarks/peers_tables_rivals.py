@@ -16,11 +16,13 @@ import itertools
 import json
 import math
 import pathlib
+import pickle
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import opacus
@@ -58,14 +60,19 @@ def split(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return order[tested:], order[:tested]
 
 
-def dp_ebm(data: TableData, epsilon: float, splits: int) -> list[float]:
-    """Return the area of DP-EBM on each split."""
-    rows = filled(data)
-    ranges = {name: data.columns[name] for name in data.numbers}
-    areas = []
-    for seed in range(splits):
-        train, test = split(len(rows), seed)
-        made = DPExplainableBoostingClassifier(
+class Boosting:
+    """DP-EBM of a table."""
+
+    def __init__(self, data: TableData) -> None:
+        self.data, self.rows = data, filled(data)
+
+    def fitted(
+        self, epsilon: float, train: np.ndarray, seed: int
+    ) -> DPExplainableBoostingClassifier:
+        """Return a fit of some rows."""
+        data = self.data
+        ranges = {name: data.columns[name] for name in data.numbers}
+        return DPExplainableBoostingClassifier(
             feature_names=list(data.columns),
             feature_types=["continuous" if name in ranges else "nominal" for name in data.columns],
             privacy_bounds=ranges,
@@ -73,10 +80,32 @@ def dp_ebm(data: TableData, epsilon: float, splits: int) -> list[float]:
             delta=DELTA,
             n_jobs=1,
             random_state=1 + seed,
-        ).fit(rows.iloc[train], data.target[train])
-        found = in_order(data, made.predict_proba(rows.iloc[test]), made.classes_)
-        areas.append(classified(data, found, data.target[test])["auc"])
-    return areas
+        ).fit(self.rows.iloc[train], data.target[train])
+
+    def area(self, epsilon: float, seed: int) -> float:
+        """Return the area on one split."""
+        train, test = split(len(self.rows), seed)
+        made = self.fitted(epsilon, train, seed)
+        found = in_order(self.data, made.predict_proba(self.rows.iloc[test]), made.classes_)
+        return classified(self.data, found, self.data.target[test])["auc"]
+
+    def pace(self, epsilon: float) -> dict[str, float]:
+        """Return the processor seconds of a fit and of 1,000 predictions, and its size."""
+        every = np.arange(len(self.rows))
+        fit, made = seconds(lambda: self.fitted(epsilon, every, 0))
+        asked = self.rows.iloc[np.resize(every, 1_000)]
+        ask, _ = seconds(lambda: made.predict_proba(asked))
+        return {"fit": fit, "ask": ask, "bytes": len(pickle.dumps(made))}
+
+
+def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the least processor seconds of three calls, and what the last returned."""
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        made = call()
+        times.append(time.process_time() - start)
+    return min(times), made
 
 
 class Opacus:
@@ -89,18 +118,18 @@ class Opacus:
         scaled = bounded(Dataset(rows, labels, tested=0, bounds=bounds), rows)
         self.rows, self.labels = torch.from_numpy(scaled), torch.from_numpy(labels)
 
-    def area(self, setting: Setting, epsilon: float, seed: int) -> float:
-        """Return the area on one split."""
-        train, test = split(len(self.rows), seed)
+    def fitted(
+        self, setting: Setting, epsilon: float, train: np.ndarray, seed: int
+    ) -> torch.nn.Module:
+        """Return a fit of some rows."""
         torch.manual_seed(seed)
         model = torch.nn.Linear(self.rows.shape[1], len(self.data.classes))
-        multiplier = math.sqrt(setting.steps) * gaussian_sigma(epsilon=epsilon, delta=DELTA)
         given = TensorDataset(self.rows[train], self.labels[train])
         private, optimizer, loader = opacus.PrivacyEngine().make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=setting.rate),
             data_loader=DataLoader(given, batch_size=len(train)),
-            noise_multiplier=multiplier,
+            noise_multiplier=multiplier(setting.steps, epsilon),
             max_grad_norm=setting.clip,
         )
         for _ in range(setting.steps):
@@ -108,9 +137,25 @@ class Opacus:
                 optimizer.zero_grad()
                 functional.cross_entropy(private(x), y).backward()
                 optimizer.step()
-        with torch.no_grad():
-            found = torch.softmax(private(self.rows[test]), 1).double().numpy()
+        return private
+
+    def area(self, setting: Setting, epsilon: float, seed: int) -> float:
+        """Return the area on one split."""
+        train, test = split(len(self.rows), seed)
+        found = self.likely(self.fitted(setting, epsilon, train, seed), test)
         return classified(self.data, found, self.data.target[test])["auc"]
+
+    def likely(self, model: torch.nn.Module, some: np.ndarray) -> np.ndarray:
+        """Return the probabilities of some rows."""
+        with torch.no_grad():
+            return torch.softmax(model(self.rows[some]), 1).double().numpy()
+
+    def pace(self, setting: Setting, epsilon: float) -> dict[str, float]:
+        """Return the processor seconds of a fit and of 1,000 predictions, and its size."""
+        every = np.arange(len(self.rows))
+        fit, made = seconds(lambda: self.fitted(setting, epsilon, every, 0))
+        ask, _ = seconds(lambda: self.likely(made, np.resize(every, 1_000)))
+        return {"fit": fit, "ask": ask, "bytes": 4 * sum(p.numel() for p in made.parameters())}
 
     def tuned(self, epsilon: float, splits: int) -> tuple[list[float], Setting]:
         """Return the areas of the best setting, and the setting."""
@@ -121,6 +166,11 @@ class Opacus:
             key=lambda setting: np.mean([self.area(setting, epsilon, seed) for seed in some]),
         )
         return [self.area(best, epsilon, seed) for seed in range(splits)], best
+
+
+def multiplier(steps: int, epsilon: float) -> float:
+    """Return the noise of one step, over the clipping: all steps see all rows."""
+    return math.sqrt(steps) * gaussian_sigma(epsilon=epsilon, delta=DELTA)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -134,18 +184,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     versions = {name: importlib.metadata.version(name) for name in ("interpret-core", "opacus")}
-    report: dict[str, object] = {"versions": versions}
+    report: dict[str, Any] = {"versions": versions, "pace": {}}
     for name in options.tables:
         data, start = load(name, options.data), time.process_time()
         learner, found = Opacus(data), {}
+        boosting = Boosting(data) if data.is_binary else None
         for epsilon in options.epsilons:
             areas, setting = learner.tuned(epsilon, options.splits)
             cell = {"opacus": areas, "picked": [setting.rate, setting.clip, setting.steps]}
-            if data.is_binary:
-                cell["dp-ebm"] = dp_ebm(data, epsilon, options.splits)
+            if boosting is not None:
+                cell["dp-ebm"] = [boosting.area(epsilon, seed) for seed in range(options.splits)]
             found[repr(epsilon)] = cell
             tell(f"{name}, ε = {epsilon:.3g}: rivals, {time.process_time() - start:.0f} s")
-        report[name] = found
+        report[name], middle = found, options.epsilons[len(options.epsilons) // 2]
+        picked = Setting(*found[repr(middle)]["picked"])
+        report["pace"][name] = {"opacus": learner.pace(picked, middle)}
+        if boosting is not None:
+            report["pace"][name]["dp-ebm"] = boosting.pace(middle)
     json.dump(report, sys.stdout)
 
 
