@@ -13,7 +13,7 @@ from ledgers import DELTA, build, gaussian, receipt
 import discreet
 from discreet.accounting import TruncatedLaplace
 from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.ledger import Ledger, State
+from discreet.ledger import Ledger, State, limits
 
 LARGEST = re.compile(r"at most ε = ([\d.e-]+) still fits")
 
@@ -259,6 +259,25 @@ def test_many_threads_never_overspend(ledger):
     assert discreet.combine(made, delta=1e-5).epsilon <= 2.0 * (1 + 1e-12)
     with pytest.raises(BudgetExceeded):
         count(ledger, 0.4)
+
+
+def test_who_asks_between_check_and_count_does_not_get_the_same_rest(ledger, monkeypatch):
+    """Each alone would fit: who comes second waits until the first is written down."""
+    asked = []
+
+    def slowly(bounds, mechanisms):
+        broken = limits.broken_by(bounds, mechanisms)
+        if not asked:
+            asked.append(second.submit(count, ledger, 1.9))
+            concurrent.futures.wait(asked, timeout=1.0)  # it has to wait for the first
+        return broken
+
+    monkeypatch.setattr("discreet.ledger.ledger.broken_by", slowly)
+    with concurrent.futures.ThreadPoolExecutor(1) as second:
+        first = count(ledger, 1.9)
+    with pytest.raises(BudgetExceeded):
+        asked[0].result()
+    assert [each.id for each in ledger.statement("clinic").spends] == [first.id]
 
 
 def _count_in_a_child(ledger):

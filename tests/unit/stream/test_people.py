@@ -1,11 +1,16 @@
 """Participation: who has had their share is left out, by their own steps and nobody else's."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from streams import KEY, again, increments_of, rows_of, small
 
 from discreet import InvalidInput
+from discreet._arrays import marks_of
+from discreet.noise.correlated import Participation
 from discreet.shards import Job
+from discreet.stream.people import Cap, People
 from discreet.testing import Silent
 
 ROW = (np.array([[1.0, 0.0]]), np.array([[1.0]]))
@@ -43,6 +48,17 @@ def test_it_is_remembered_after_a_break(tmp_path):
     third = again(stream._path, entropy=Silent())
     third.append(*ROW, groups=["her"], step="3")
     assert [bool(np.any(each)) for each in increments_of(third)] == [True, False, True, False]
+
+
+def test_hashes_of_ids_cannot_be_found_without_the_key():
+    """Whoever gets at hashes and has a list of people finds nobody in it."""
+    marks = marks_of(["her", "him"])
+    found = [{hashlib.blake2b(mark, digest_size=16).digest() for mark in marks}]
+    for key in (bytes(32), KEY):
+        visit = People(key, Cap(Participation(), 1)).visit(1)
+        visit.admit_marks(marks)
+        found.append(set(visit.came))
+    assert len(set.union(*found)) == sum(map(len, found)) == 6
 
 
 def test_others_add_the_same_with_her_and_without_her(tmp_path):
