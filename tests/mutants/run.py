@@ -11,6 +11,7 @@ import pathlib
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,8 +33,9 @@ _LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "build", "dist", "*.egg-info", "node_modules"
 )
 
-# No test that is named here takes a tenth of this: a mutant that does goes round in circles.
-_PATIENCE = 300.0
+# No tests that are named for a mutant take a tenth of this, in seconds of the processor: what does
+# goes round in circles. And in seconds, for what waits for something that never comes.
+_SECONDS, PATIENCE = 120, 3600.0
 
 PYTEST = (
     "-m",
@@ -46,6 +48,8 @@ PYTEST = (
     "no:cacheprovider",
     "-p",
     "no:xdist",
+    "-p",
+    "while_broken",
     "--hypothesis-seed=0",
 )
 
@@ -146,10 +150,9 @@ class Copy:
         for package, home in (("discreet", "src"), ("discreet_benchmarks", "benchmarks")):
             code = f"import {package}; print({package}.__file__)"
             done = made.python(["-c", code])
-            if not pathlib.Path(done.stdout.strip()).is_relative_to(made.root / home / package):
-                raise RuntimeError(
-                    f"Expected {package} of the copy, got {done.stdout}{done.stderr}"
-                )
+            found = "" if done is None else done.stdout.strip()
+            if not pathlib.Path(found).is_relative_to(made.root / home / package):
+                raise RuntimeError(f"Expected {package} of the copy, got {found or done}.")
         return made
 
     @classmethod
@@ -163,33 +166,38 @@ class Copy:
         return [cls.of_repository(folder / f"copy-{number}") for number in range(count)]
 
     def python(
-        self, arguments: Sequence[str], *, compiled: bool = True, patience: float | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        """Run Python in the copy, with one thread.
+        self, arguments: Sequence[str], *, seconds: int | None = None
+    ) -> subprocess.CompletedProcess[str] | None:
+        """Run Python in the copy, with one thread; None if it does not come to an end.
 
         Args:
             arguments: of Python.
-            compiled: whether it may keep what it compiles.
-            patience: in seconds; None for ever.
+            seconds: of the processor, that pytest may take where something is broken; nothing is
+                compiled for later then. None for as many as it takes.
         """
-        paths = [str(self.root / "src"), str(self.root / "benchmarks")]
+        paths = [str(self.root / each) for each in ("src", "benchmarks", "tests/mutants")]
         own = {
             "PYTHONPATH": os.pathsep.join(paths),
-            "PYTHONDONTWRITEBYTECODE": "" if compiled else "1",
+            "PYTHONDONTWRITEBYTECODE": "" if seconds is None else "1",
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
             "PYTEST_ADDOPTS": "",
+            **({} if seconds is None else {"MUTANTS_SECONDS": str(seconds)}),
         }
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.root,
-            env=os.environ | own,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=patience,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, *arguments],
+                cwd=self.root,
+                env=os.environ | own,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=None if seconds is None else PATIENCE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        return None if done.returncode in {-signal.SIGXCPU, -signal.SIGKILL} else done
 
     def try_mutant(self, mutant: Mutant) -> Outcome:
         """Break one thing, run the tests that must notice, and mend it.
@@ -200,12 +208,9 @@ class Copy:
         path = self.root / mutant.file
         began = time.monotonic()
         with written(path, mutant.applied_to(path.read_text(encoding="utf-8"))):
-            try:
-                done = self.python([*PYTEST, *mutant.tests], compiled=False, patience=_PATIENCE)
-            except subprocess.TimeoutExpired:
-                caught, why = (), "its tests did not come to an end"
-            else:
-                caught, why = _failures(done.stdout), _verdict(done)
+            done = self.python([*PYTEST, *mutant.tests], seconds=_SECONDS)
+        why = _verdict(done)
+        caught = () if done is None else _failures(done.stdout)
         return Outcome(mutant, () if why else caught, why, time.monotonic() - began)
 
 
@@ -234,8 +239,10 @@ def _failures(printed: str) -> tuple[str, ...]:
     return tuple(line.removeprefix("FAILED ").partition(" - ")[0] for line in lines)
 
 
-def _verdict(done: subprocess.CompletedProcess[str]) -> str:
+def _verdict(done: subprocess.CompletedProcess[str] | None) -> str:
     """Return in words why this is no catch; nothing if it is one."""
+    if done is None:
+        return "its tests did not come to an end"
     if done.returncode == 1 and _failures(done.stdout):
         return ""
     reasons = {
@@ -267,11 +274,9 @@ def check_unchanged(copies: Sequence[Copy], tests: Iterable[str]) -> None:
             lambda pair: pair[0].python([*PYTEST, *pair[1]]), zip(copies, parts, strict=True)
         )
         for part, done in zip(parts, runs, strict=True):
-            if part and done.returncode:
-                raise RuntimeError(
-                    f"Expected all tests to pass before anything is broken:\n{done.stdout}"
-                    f"{done.stderr}"
-                )
+            if part and (done is None or done.returncode):
+                said = "" if done is None else f"{done.stdout}{done.stderr}"
+                raise RuntimeError(f"Expected all tests to pass before anything is broken:\n{said}")
 
 
 Given = TypeVar("Given")
