@@ -322,12 +322,12 @@ def unpack(data: bytes, known: Mapping[str, Restorer[Opened]]) -> Opened:
     try:
         tensors = safetensors.load(data)
         length = int.from_bytes(data[:8], "little")
-        metadata = json.loads(data[8 : 8 + length])["__metadata__"]
+        metadata = _parsed(data[8 : 8 + length])["__metadata__"]
         if metadata["format"] not in known or metadata["format_version"] != FORMAT_VERSION:
             kind = f"{metadata['format']} {metadata['format_version']}"
             wanted = " or ".join(f"{name} {FORMAT_VERSION}" for name in known)
             raise CorruptRelease(f"Expected {wanted}, got {kind}.")
-        return known[metadata["format"]](json.loads(metadata["settings"]), tensors)
+        return known[metadata["format"]](_parsed(metadata["settings"]), tensors)
     except CorruptRelease:
         raise
     except (
@@ -363,6 +363,24 @@ def read(path: str | os.PathLike[str], opener: Callable[[bytes], Opened]) -> Ope
 def digest(data: bytes) -> bytes:
     """Return the checksum of a file that has `BLANK` in its place."""
     return hashlib.sha256(data).hexdigest().encode()
+
+
+def _parsed(text: str | bytes) -> Any:  # noqa: ANN401 (whatever JSON holds)
+    """Return what JSON says, if every program that reads it finds the same in it.
+
+    Of two values under one name some take the first and some the last, and NaN is not of JSON.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise CorruptRelease("Expected every name once.")
+        return found
+
+    def never(constant: str) -> None:
+        raise CorruptRelease(f"Expected numbers, and {constant} is none.")
+
+    return json.loads(text, object_pairs_hook=once, parse_constant=never)
 
 
 def _json(value: object) -> str:

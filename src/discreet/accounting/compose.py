@@ -246,7 +246,8 @@ def covers(claim: Privacy, mechanisms: Sequence[tuple[Mechanism, int]]) -> bool:
     bounded = not any(isinstance(each, Gaussian) for each, _ in pairs)
     if bounded and _sums_cover(epsilon, claim.delta * _ROUNDING, pairs):  # which is quick
         return True
-    if not LEAST_DELTA <= claim.delta < 1:
+    # The second is quick, too, however large the losses are.
+    if not LEAST_DELTA <= claim.delta < 1 or any(_exceeds(claim, each) for each, _ in pairs):
         return False
 
     def spent(factor: float) -> float:
@@ -258,6 +259,13 @@ def covers(claim: Privacy, mechanisms: Sequence[tuple[Mechanism, int]]) -> bool:
     if _gaussian_ratio(pairs) <= LARGEST_MU and _is_one(_merge_gaussians(others)):
         return False
     return spent(1.0) <= claim.epsilon * _GRID_EPSILON and spent(_GRID_DELTA) <= epsilon
+
+
+def _exceeds(claim: Privacy, mechanism: Mechanism) -> bool:
+    """Whether one mechanism alone has more than a claim, by more than the grid can be off."""
+    with np.errstate(all="ignore"):  # of a loss next to nothing
+        delta = float(mechanism.hockey_stick(np.array([claim.epsilon * _GRID_EPSILON]))[0])
+    return delta > claim.delta * _GRID_DELTA
 
 
 def with_sampler_error(privacy: Privacy, total_variation: float) -> Privacy:

@@ -128,6 +128,19 @@ class Receipt:
         """
         return f"{self.mark}{but_for(scope, self.leaks)}"
 
+    def agrees_with(self, guarantee: Guarantee) -> bool:
+        """Return whether both say the same of whether the noise protects anybody.
+
+        And the receipt no more than its source does: nobody's noise is private but the operating
+        system's. This finds a mark that was taken off in one place and left in another.
+
+        Args:
+            guarantee: of the same release.
+        """
+        if not self.private:
+            return guarantee.scope.startswith(self.mark)
+        return self.source == repr(SystemEntropy()) and NOT_PRIVATE not in guarantee.scope
+
     def guarantee(self, *, delta: float) -> Guarantee:
         """Return what is promised at this δ: the tight ε of all mechanisms together.
 

@@ -128,6 +128,7 @@ def _check_claims(state: State, promise: Promise) -> None:
         dict(receipt.mechanisms) == dict(check_mechanisms(state.whole))
         and guarantee.neighbours is receipt.neighbours is Neighbours.REPLACE
         and guarantee.unit == receipt.unit == "row"
+        and receipt.agrees_with(guarantee)
         and _says_what_it_covers(state, promise)
         and 0 < guarantee.delta <= promise.total_delta * _ROUNDING
         and covers(guarantee, state.covered)

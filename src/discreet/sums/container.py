@@ -30,6 +30,9 @@ from discreet.sums.settings import Unit, rows_are_public, unit_sensitivity
 # More than a header has besides parameters: names, the guarantee in words, the card's lines.
 _SENTENCES = 2**14
 
+# More mechanisms than any release has: to compose millions would take a machine's memory.
+_PARTS = 64
+
 AnyRelease = TypeVar("AnyRelease", bound=Release[Any])
 
 
@@ -147,9 +150,24 @@ def _made_of(settings: dict[str, Any]) -> tuple[tuple[accounting.Mechanism, int]
     """Return the mechanisms that a file says its release is made of."""
     if "mechanism" in settings:
         return ((accounting.Gaussian(**settings["mechanism"]), 1),)
-    return tuple(
-        (accounting.Mechanism.from_dict(each), count) for each, count in settings["mechanisms"]
+    return few(
+        tuple(
+            (accounting.Mechanism.from_dict(each), count) for each, count in settings["mechanisms"]
+        )
     )
+
+
+def few(
+    mechanisms: tuple[tuple[accounting.Mechanism, int], ...],
+) -> tuple[tuple[accounting.Mechanism, int], ...]:
+    """Return what a file says its release is made of, or raise `CorruptRelease` if that is a lot.
+
+    Args:
+        mechanisms: (mechanism, how many times).
+    """
+    if sum(count for _, count in mechanisms) > _PARTS:
+        raise CorruptRelease("Expected fewer mechanisms.")
+    return mechanisms
 
 
 def restore(
@@ -215,6 +233,8 @@ def _receipt(
         private=settings["private"],
         leaks=tuple(settings.get("leaks", ())),
     )
+    if not made.agrees_with(guarantee):
+        raise CorruptRelease("Expected the guarantee to say whether the noise protects anybody.")
     scope = guarantee.scope.removeprefix(made.mark).removesuffix(but_for("", made.leaks))
     if made.leaks and made.covering(scope) != guarantee.scope:
         raise CorruptRelease("Expected the guarantee to say what was taken from the rows.")

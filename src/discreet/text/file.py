@@ -180,7 +180,8 @@ def _word_vectors(
     if plan.vocabulary is None:
         return None
     vectors = by_owner["vocabulary"]["vectors"]
-    if vectors.shape != (len(plan.vocabulary.words), plan.encoder.dim):
+    wanted = (len(plan.vocabulary.words), plan.encoder.dim)
+    if vectors.shape != wanted or not np.all(np.isfinite(vectors)):
         raise CorruptRelease("Expected a vector for each word.")
     return vectors.astype(np.float32)
 
@@ -196,14 +197,17 @@ def _check(corpus: Corpus, settings: Any, members: Mapping[str, Released[Any]]) 
     )
     fits = (
         same
-        and covers(guarantee, receipt.mechanisms)
+        and covers(guarantee, container.few(receipt.mechanisms))
         and (receipt.private, receipt.source) == (settings["private"], settings["source"])
         and receipt.covering(receipt.scope) == guarantee.scope
+        and receipt.agrees_with(guarantee)
+        and receipt.unit == guarantee.unit
         and _is_divided(corpus.plan.budget, receipt, members)
         and _is_asked_for(corpus)
     )
     if not fits:
         raise CorruptRelease("Expected parts of one release, with the noise that it promises.")
+    _ = corpus.card  # of which a file that says odd things of itself has none
 
 
 def _is_divided(budget: Budget, receipt: Receipt, members: Mapping[str, Released[Any]]) -> bool:
@@ -262,7 +266,7 @@ def _is_asked_for(corpus: Corpus) -> bool:
             or sorted(learnt.layout.classes) == sorted([OTHER, *names.words])
         )
         and (names is None or _is_counted(corpus, names))
-        and -1 <= (corpus.threshold or 0.0) <= 1
+        and (corpus.threshold is None or -1 <= corpus.threshold <= 1)
     )
 
 

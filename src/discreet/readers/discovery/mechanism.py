@@ -194,6 +194,8 @@ def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Discovered: 
         and covers(guarantee, receipt.mechanisms)
         and (receipt.private, receipt.source) == (settings["private"], settings["source"])
         and receipt.covering(receipt.scope) == guarantee.scope
+        and receipt.agrees_with(guarantee)
+        and receipt.unit == guarantee.unit == Unit(guarantee.unit)
     )
     if not fits:
         raise CorruptRelease("Expected names with the noise that their guarantee needs.")

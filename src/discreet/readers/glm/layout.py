@@ -133,7 +133,7 @@ class GlmRounds(RoundsLayout, GlmRound):
     aiming: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.aiming:
+        if self.aiming != 0:
             self._check_share("aiming")
         super().__post_init__()
 

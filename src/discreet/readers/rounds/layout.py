@@ -210,7 +210,7 @@ class RoundsLayout(RoundLayout):
         set_ = object.__setattr__
         set_(self, "rounds", _validate.whole("rounds", self.rounds, at_least=1, at_most=2**12))
         self._check_share("moments")
-        if self.finding:
+        if self.finding != 0:
             self._check_share("finding")
         super().__post_init__()
 
