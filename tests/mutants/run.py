@@ -27,6 +27,7 @@ from typing import TypeVar
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "mutants.md"
+SURVIVORS = HERE / "survivors.toml"
 
 # What a copy does without: histories, environments and whatever is made of the rest.
 _LEFT_OUT = shutil.ignore_patterns(
@@ -99,7 +100,7 @@ class Mutant:
 def all_mutants() -> list[Mutant]:
     """Return the mutants of all lists."""
     found: list[Mutant] = []
-    for path in sorted(HERE.glob("*.toml")):
+    for path in sorted(set(HERE.glob("*.toml")) - {SURVIVORS}):
         for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]:
             if entry.keys() != _FIELDS:
                 raise ValueError(f"{path.name}: expected {sorted(_FIELDS)}, got {sorted(entry)}")
@@ -384,8 +385,7 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
 
 def survivors() -> list[dict[str, str]]:
     """Return what survives random runs for a reason: `survivors.toml`."""
-    entries = tomllib.loads((HERE / "survivors.toml").read_text(encoding="utf-8"))
-    return list(entries.get("survivor", []))
+    return list(tomllib.loads(SURVIVORS.read_text(encoding="utf-8")).get("survivor", []))
 
 
 def list_of_survivors() -> list[str]:
