@@ -46,7 +46,7 @@ ODD = (
     "\x1b[31m",
 )
 ODD += ([], {}, [1, 2], [[[[]]]], "é" * 3)
-SAMPLE = 25  # of such changes of one file; all of them take a minute
+SAMPLE = 25  # of such changes of one file; the slow tests have more
 
 # Whose value is a claim, or makes one look better.
 CLAIMS = ("epsilon", "delta", "sigma", "scale", "sensitivity", "probability", "of_budget", "share")
@@ -147,9 +147,9 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(kind, shelf, tmp_path):
 
 @pytest.mark.slow
 @each_kind
-def test_every_flipped_bit_is_noticed(kind, shelf, tmp_path):
+def test_all_bits_of_many_bytes_are_noticed(kind, shelf, tmp_path):
     data = shelf.file(kind)
-    for spot in range(0, len(data), 1 + len(data) // 3000):
+    for spot in range(0, len(data), 1 + len(data) // 300):
         for bit in range(8):
             changed = bytearray(data)
             changed[spot] ^= 1 << bit
@@ -450,8 +450,8 @@ def test_a_claim_that_is_too_good_in_one_place_is_refused(kind, shelf, tmp_path)
 
 @pytest.mark.slow
 @each_kind
-def test_every_claim_that_is_too_good_in_one_place_is_refused(kind, shelf, tmp_path):
-    claimed_in_one_place(kind, shelf, tmp_path)
+def test_many_more_claims_that_are_too_good_in_one_place_are_refused(kind, shelf, tmp_path):
+    claimed_in_one_place(kind, shelf, tmp_path, 500)
 
 
 @each_kind
@@ -545,8 +545,8 @@ def test_anything_anywhere_is_refused_or_changes_no_promise(kind, shelf, tmp_pat
 
 @pytest.mark.slow
 @each_kind
-def test_everything_anywhere_is_refused_or_changes_no_promise(kind, shelf, tmp_path):
-    changes = odd_changes(kind, contents(shelf.file(kind))[0])[SAMPLE:]
+def test_much_more_anywhere_is_refused_or_changes_no_promise(kind, shelf, tmp_path):
+    changes = odd_changes(kind, contents(shelf.file(kind))[0])[SAMPLE : SAMPLE + 600]
     assert attack(kind, shelf, tmp_path, changes) > len(changes) / 2
 
 
