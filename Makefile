@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 # itself is renewed first: the one that comes with Python 3.11 takes twice the time for the rest.
 PIP    := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-docs test-all mutants mutants-random lint format docs bench screenshots clean
+.PHONY: demo test test-docs test-all proofs mutants mutants-random lint format docs bench screenshots clean
 
 demo: $(VENV)/.installed
 	$(BIN)/discreet demo --force
@@ -26,8 +26,18 @@ test-docs: $(VENV)/.tested-all
 
 # Everything: `test-docs`, long statistical runs and builds that are killed included.
 test-all: $(VENV)/.tested-all lint
+	@if $(COQ); then $(MAKE) proofs; \
+		else echo "Coq does not install here: the proofs of proofs/ are not checked."; fi
 	$(PYTEST)
 	$(MAKE) mutants
+
+# The proofs that docs/privacy.md names, checked by Coq from nothing. No Python package is needed.
+COQ := $(PYTHON) proofs/check.py --ready || tools/install-debian-packages coqc:coq \
+	:libcoq-mathcomp-algebra :libcoq-mathcomp-algebra-tactics :libcoq-mathcomp-zify
+
+proofs:
+	@$(COQ)
+	$(PYTHON) proofs/check.py
 
 # The lines that protect people, broken on purpose, one at a time: a fast test has to notice each.
 mutants: $(VENV)/.tested

@@ -10,13 +10,13 @@ INSTALL = "apt-get install -y --no-install-recommends"
 SCRIPT = pathlib.Path(__file__).parents[2] / "tools" / "install-debian-packages"
 
 
-def run(folder, commands):
+def run(folder, commands, *arguments):
     """Run the script where only these commands exist; return it and what they were told."""
     for name, body in commands.items():
         (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {folder}/told\n{body}\n')
         (folder / name).chmod(0o755)
     done = subprocess.run(
-        ["/bin/sh", str(SCRIPT)],
+        ["/bin/sh", str(SCRIPT), *arguments],
         env={"PATH": str(folder)},
         capture_output=True,
         text=True,
@@ -52,3 +52,18 @@ def test_without_debian_it_says_what_is_needed(tmp_path):
     done, _ = run(tmp_path, {})
     assert done.returncode == 1
     assert "need chromium" in done.stderr
+
+
+def test_it_installs_what_it_is_asked_for_and_is_not_there(tmp_path):
+    query = 'case "$*" in *libold) echo installed;; *) exit 1;; esac'
+    commands = {"apt-get": "", "env": "", "id": "echo 0", "dpkg-query": query, "coqc": ""}
+    commands["grep"] = 'read -r line && [ "$line" = installed ]'
+    done, told = run(tmp_path, commands, "coqc:coq", ":libold", ":libnew", "other:package")
+    assert done.returncode == 0, done.stderr
+    assert told[-1] == f"env DEBIAN_FRONTEND=noninteractive {INSTALL} libnew package"
+
+
+def test_libraries_alone_are_asked_of_dpkg(tmp_path):
+    done, _ = run(tmp_path, {}, ":libcoq")
+    assert done.returncode == 1
+    assert "need libcoq" in done.stderr
