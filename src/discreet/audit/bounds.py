@@ -233,11 +233,11 @@ class Guesses:
 
 
 def _largest_refuted(refuted: Callable[[float], bool], highest: float) -> float:
-    """Return the largest number that is refuted, up to a thousandth; 0 if none is."""
+    """Return the largest number that is refuted, up to 1e-4; 0 if none is."""
     low, high = 0.0, highest
     if not refuted(0.0):
         return 0.0
-    while high - low > 1e-3:
+    while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low

@@ -29,6 +29,7 @@ from discreet.testing import Seeded, Silent
 
 # Shares of canaries about which something may be said: the clearest ones.
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+_USUAL_SHARE = 0.2
 _LEAST_CANARIES = 20
 
 
@@ -212,7 +213,8 @@ def _best_share(canaries: int, promise: Promise, confidence: float) -> float:
         guesses = Guesses(canaries, made, round(right * made))
         return _lower(guesses, promise, 1 - confidence)
 
-    return max(_SHARES, key=bound)
+    # Where none tells anything, so few canaries can only find gross mistakes: a fifth will do.
+    return max(_SHARES, key=lambda share: (bound(share), share == _USUAL_SHARE))
 
 
 def _lower(guesses: Guesses, promise: Promise, doubt: float) -> float:

@@ -32,6 +32,7 @@ def few_rows() -> Iterator[None]:
     """Ignore what the library warns of where rows are few: here they are, on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MostlyNoiseWarning)
+        warnings.filterwarnings("ignore", "The denominator's error bound", UserWarning)
         yield
 
 

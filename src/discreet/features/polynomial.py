@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -416,6 +416,7 @@ def _horner(terms: list[Any], at: Array) -> Array:
     return total
 
 
+@lru_cache(maxsize=256)  # a prediction asks sixty times, and the next release again
 def polynomial_length(coefficients: tuple[float, ...], logit: float, dim: float) -> float:
     """Return `answer_length` with a polynomial in place of exp.
 

@@ -13,7 +13,7 @@ from discreet.audit import attack, attacks
 from discreet.audit.attacks import Found, Named
 from discreet.audit.attacks.asking import Target, climb, levels
 from discreet.audit.attacks.found import percent
-from discreet.audit.attacks.planting import Scene, classes_of, code_words
+from discreet.audit.attacks.planting import Coins, Scene, classes_of, code_words
 from discreet.audit.bounds import Test as Counted
 from discreet.errors import InvalidInput
 from discreet.noise import RoundedGaussian
@@ -180,7 +180,7 @@ def test_each_question_depends_on_answers_before_and_none_is_too_long():
             weight = np.exp(queries @ target.key)
             return (weight / (5 + weight) * (1 + lean * queries[:, 0]))[:, None]
 
-        climb(target, answer, 100, np.random.default_rng(0))
+        climb(target, answer, 100, Coins(0))
         assert sum(map(len, seen)) == 100
         assert max(np.linalg.norm(each, axis=1).max() for each in seen) <= 1 + 1e-9
     first, later = (np.array_equal(asked[-1][at], asked[1][at]) for at in (0, len(asked[1]) // 2))
@@ -197,7 +197,7 @@ def test_a_climber_names_what_answers_say(secret):
         weight = np.exp(queries @ target.key)
         return (weight / (5 + weight))[:, None] * values[secret]
 
-    assert climb(target, answer, 100, np.random.default_rng(0)) == [secret, secret]
+    assert climb(target, answer, 100, Coins(0)) == [secret, secret]
 
 
 # --- judging --------------------------------------------------------------------------------------
@@ -219,6 +219,13 @@ def test_classes_are_the_values_that_there_are_if_they_are_few():
     assert classes_of(unit_rows(300, 2), 2.0, 100).tolist() == [[-2, 0], [2, 0]]
     same = np.ones((5, 2))
     assert classes_of(same, 1.0, 100).shape == (2, 2)
+
+
+def test_coins_are_fair_and_steps_go_everywhere():
+    assert np.bincount(Coins(0).whole(5, 10_000)) == pytest.approx(2_000, abs=150)
+    steps = Coins(0).steps(2_001, 3)
+    assert np.cov(steps.T) == pytest.approx(np.eye(3), abs=0.1)
+    assert steps.mean(axis=0) == pytest.approx(0, abs=0.1)
 
 
 @pytest.mark.parametrize("width", [1, 4])

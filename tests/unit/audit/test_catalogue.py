@@ -1,0 +1,87 @@
+"""Every mechanism, audited: none is refuted, and each is if its noise is too small."""
+
+import pytest
+from broken_noise import noise_times
+
+from discreet.audit.catalogue import CASES, named
+from discreet.audit.pairs import Run
+from discreet.errors import InvalidInput
+from discreet.readers.registry import MECHANISMS
+
+ASKED = {"epsilon": 1.0, "delta": 1e-5}
+GAUSSIAN = [
+    "memory",
+    "replace",
+    "records",
+    "heads",
+    "landmarks",
+    "least_squares",
+    "softmax",
+    "glm",
+    "distances",
+    "stream",
+    "shards",
+]
+OTHERS = ["table", "discovery", "corpus", "tree", "distance_trees", "attention_trees"]
+
+
+def audited(name, builds, **options):
+    [case] = named([name])
+    return case.audit(**ASKED, run=Run(builds=builds, confidence=0.99, **options))
+
+
+def test_every_mechanism_is_there():
+    assert [each.name for each in CASES] == GAUSSIAN[:9] + OTHERS[:3] + GAUSSIAN[9:] + OTHERS[3:]
+    asked = {"attention": "memory"} | {each.name: each.name for each in MECHANISMS[1:]}
+    assert {asked[each.name] for each in MECHANISMS} <= {each.name for each in CASES}
+    assert named(["all"]) == list(CASES)
+    with pytest.raises(InvalidInput, match="one of"):
+        named(["memory", "nothing"])
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_the_pair_is_as_far_apart_as_the_proof_allows_for_and_no_further(name):
+    found = audited(name, 40, seed=1, workers=1)
+    assert found.holds
+    assert 0.98 < found.distance <= 1 + 1e-6
+    assert found.claimed.epsilon == 1
+    assert 0.9 < found.noise.ratio < 1.1
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_mechanisms_that_are_not_gaussian_hold(name):
+    found = audited(name, 40, seed=1, workers=1)
+    assert found.holds
+    assert 0 < found.claimed.epsilon <= 1 + 1e-9
+    assert 0.75 < found.noise.ratio < 1.25
+
+
+@pytest.mark.parametrize("name", [*GAUSSIAN, *OTHERS])
+def test_noise_that_is_too_small_is_found_in_each(name):
+    with noise_times(0.5):
+        found = audited(name, 60, seed=1, workers=1)
+    assert not found.holds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_eight_thousand_builds_tell_eight_tenths_of_epsilon(name):
+    found = audited(name, 8_000, seed=2)
+    assert 0.8 <= found.epsilon_lower <= 1
+    assert found.holds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_eight_thousand_builds_refute_no_other_either(name):
+    found = audited(name, 8_000, seed=2)
+    assert found.holds
+    if name == "table":
+        assert found.epsilon_lower > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*GAUSSIAN, "table"])
+def test_two_thousand_builds_find_seven_tenths_of_the_noise(name):
+    with noise_times(0.7):
+        assert not audited(name, 2_000, seed=2).holds

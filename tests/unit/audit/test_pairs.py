@@ -1,0 +1,224 @@
+"""Audits of builders' functions: what is kept is not refuted, what is broken is."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from broken_noise import noise_times
+
+import discreet
+from discreet.accounting import gaussian_epsilon
+from discreet.audit import Audit, audit
+from discreet.errors import InvalidInput
+from discreet.noise import RoundedGaussian
+from discreet.testing import Seeded
+
+SPEND = {"epsilon": 1.0, "delta": 1e-5}
+FEW = {"scale": 1.0, "kernel": "minimax", "eps_s": 0.5}
+
+KEYS, VALUES = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0], [-1.0]])
+PAIR = ((KEYS[:1], VALUES[:1]), (KEYS, VALUES))
+
+
+def build(rows, entropy=None):
+    return discreet.build(*rows, **SPEND, **FEW, entropy=entropy)
+
+
+def build_without_entropy(rows):
+    return build(rows)
+
+
+def audited(function, pair=PAIR, *, builds=120, seed=1, **options):
+    return audit(function, pair, builds=builds, seed=seed, workers=1, **options)
+
+
+def test_some_hundred_builds_tell_most_of_epsilon():
+    found = audited(build)
+    assert found.holds
+    assert 0.75 < found.epsilon_lower <= 1
+    assert (found.direction, found.builds) == ("known", 120)
+    assert found.distance == pytest.approx(1, abs=0.01)
+    assert found.claimed.epsilon == 1
+    assert 0.95 < found.noise.ratio < 1.05
+
+
+@pytest.mark.parametrize("factor", [0.7, 0.5])
+def test_noise_that_is_too_small_refutes_the_promise(factor):
+    with noise_times(factor):
+        found = audited(build)
+    assert not found.holds
+    assert found.epsilon_lower > 1.2
+    assert found.noise.at_most < 1
+
+
+def test_more_noise_than_promised_is_no_breach():
+    with noise_times(1.5):
+        found = audited(build)
+    assert found.holds
+    assert found.epsilon_lower < 0.8
+
+
+def test_without_entropy_noise_that_is_too_small_is_seen_all_the_same():
+    found = audit(build_without_entropy, PAIR, builds=60, workers=1)
+    assert found.holds
+    assert found.direction == "learned"
+    assert "entropy" in str(found)
+    with noise_times(0.6):
+        found = audit(build_without_entropy, PAIR, builds=60, workers=1)
+    assert not found.holds
+
+
+def by_the_largest(rows, entropy=None):
+    keys, values = rows
+    return build((keys / np.abs(keys).max(), values), entropy)
+
+
+def by_the_largest_alone(rows):
+    return by_the_largest(rows)
+
+
+# The longest key of all decides how far all others are clipped.
+LONG = (np.repeat([[0.5, 0.0]], 60, axis=0), np.ones((60, 1)))
+LONGER = (np.concatenate([LONG[0], [[50.0, 0.0]]]), np.ones((61, 1)))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_pipeline_that_scales_by_the_datas_maximum_is_caught(known):
+    function = by_the_largest if known else by_the_largest_alone
+    found = audit(function, (LONG, LONGER), builds=100, workers=1)
+    assert not found.holds
+    assert found.epsilon_lower > 2
+    assert (found.direction == "known") is known
+
+
+def test_a_pipeline_that_clips_at_public_bounds_is_not():
+    def clipped(rows, entropy=None):
+        return build((np.clip(rows[0], -1, 1), rows[1]), entropy)
+
+    assert audited(clipped, (LONG, LONGER), builds=100).holds
+
+
+def test_a_pipeline_with_chance_of_its_own_is_learned():
+    rng = np.random.default_rng(0)
+
+    def shuffled(rows, entropy=None):
+        return build((rows[0] * rng.uniform(0.5, 1), rows[1]), entropy)
+
+    assert audited(shuffled, builds=80).direction == "learned"
+
+
+def test_under_replace_the_pair_is_of_two_rows():
+    def replaced(rows, entropy=None):
+        return discreet.build(*rows, neighbours="replace", **SPEND, **FEW, entropy=entropy)
+
+    pair = ((KEYS, VALUES), (KEYS, VALUES * [[1], [-1]]))
+    found = audited(replaced, pair)
+    assert found.holds
+    assert found.epsilon_lower > 0.75
+    assert "replaced by another" in str(found)
+
+
+def test_a_view_of_answers_tells_less_than_the_sums():
+    def first_answer(memory):
+        return memory.plain.sums(KEYS[1:])[0]
+
+    found = audited(build, view=first_answer)
+    assert found.holds
+    assert found.direction == "learned"
+    assert found.noise is None
+
+
+def test_any_object_with_a_guarantee_can_be_audited():
+    """A mechanism of the caller's own, which promises more than it keeps."""
+    guarantee = discreet.Guarantee(0.2, 1e-5, "add_remove", unit="row", scope="a number")
+    law = RoundedGaussian(sigma=1.0)
+
+    class Number:
+        def __init__(self, count, entropy):
+            self.guarantee = guarantee
+            self.noisy = count + int(law.sample(1, entropy=entropy)[0])
+
+    found = audited(
+        Number, (5, 8), builds=400, view=lambda made: np.array([made.noisy]), confidence=0.95
+    )
+    assert not found.holds
+    assert found.epsilon_lower < gaussian_epsilon(sigma=1.0, sensitivity=3.0, delta=1e-5)
+
+
+def test_the_same_seed_gives_the_same_audit_whoever_does_the_work():
+    one = audit(build, PAIR, builds=80, seed=7, workers=1)
+    two = audit(build, PAIR, builds=80, seed=7, workers=2)
+    assert one.epsilon_lower == two.epsilon_lower
+    assert np.array_equal(one.scores, two.scores)
+    assert audit(build, PAIR, builds=80, seed=8, workers=1).epsilon_lower != one.epsilon_lower
+
+
+def test_workers_know_what_this_process_knows():
+    with noise_times(0.5):
+        assert not audit(build, PAIR, builds=100, workers=2).holds
+
+
+def test_an_error_of_a_build_comes_from_workers_too():
+    calls = []
+
+    def fails(rows, entropy=None):
+        calls.append(1)
+        if len(calls) > 20:
+            raise InvalidInput("Expected another day.")
+        return build(rows, entropy)
+
+    with pytest.raises(InvalidInput, match="another day"):
+        audit(fails, PAIR, builds=200, workers=2)
+
+
+def test_audits_print_and_are_json():
+    found = audited(build, builds=60, name="clinic")
+    text = str(found)
+    assert text.startswith("clinic: holds")
+    assert "ε = 1, δ = 1e-05" in text
+    facts = json.loads(json.dumps(found.to_dict()))
+    assert facts["epsilon_lower"] == found.epsilon_lower
+    assert facts["holds"] is True
+    shares, low, high = found.curve([0.1, 0.5])
+    assert all(a <= b <= c for a, b, c in zip(low, shares, high, strict=True))
+
+
+def test_no_warning_of_few_rows_is_shown():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        audited(build, builds=40)
+
+
+@pytest.mark.parametrize(
+    ("pair", "options", "message"),
+    [
+        (KEYS[:1], {}, "a pair"),
+        (PAIR, {"builds": 10}, "builds"),
+        (PAIR, {"confidence": 0.3}, "confidence"),
+        (PAIR, {"seed": -1}, "seed"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_refused(pair, options, message):
+    with pytest.raises(InvalidInput, match=message):
+        audit(build, pair, **{"builds": 40, "workers": 1, **options})
+
+
+def test_what_is_no_release_is_refused():
+    with pytest.raises(InvalidInput, match="guarantee"):
+        audit(lambda rows: 5, PAIR, builds=40)
+
+
+def test_releases_whose_size_tells_are_refused():
+    def wide(rows, entropy=None):
+        values = np.ones((len(rows[0]), len(rows[0])))
+        return build((rows[0], values), entropy)
+
+    with pytest.raises(InvalidInput, match="size"):
+        audit(wide, PAIR, builds=40)
+
+
+def test_the_example_of_the_docstring_runs():
+    found = audit(by_the_largest, (LONG, LONGER), builds=40, seed=0, workers=1)
+    assert isinstance(found, Audit)
+    assert isinstance(Seeded(0), discreet.noise.Entropy)
