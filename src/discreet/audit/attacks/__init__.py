@@ -26,7 +26,7 @@ from discreet.audit.attacks.found import (
     Named,
     Secret,
 )
-from discreet.audit.attacks.planting import Scene, classes_of, code_words
+from discreet.audit.attacks.planting import Coins, Scene, classes_of, code_words
 from discreet.audit.attacks.rivals import Exact, nearest_of
 from discreet.audit.bounds import Test
 from discreet.errors import InvalidInput, MostlyNoiseWarning, NotPrivateWarning
@@ -78,12 +78,12 @@ class _Plan:
 
     @classmethod
     def of(cls, scene: Scene, classes: Floats, trials: int) -> "_Plan":
-        draw = np.random.default_rng(0)
+        coins = Coins(0)
         words = code_words(CODE_WORDS, scene.values.shape[1], scene.layout.value_norm)
         hidden = np.empty(trials, dtype=np.int64)
         for turn, values in enumerate((classes, words)):
-            hidden[turn::2] = draw.integers(len(values), size=len(hidden[turn::2]))
-        targets = draw.integers(len(scene.targets), size=trials)
+            hidden[turn::2] = coins.whole(len(values), len(hidden[turn::2]))
+        targets = coins.whole(len(scene.targets), trials)
         return cls(scene, targets, classes, words, hidden)
 
     @property
@@ -406,9 +406,9 @@ def _apart(estimates: Floats, truth: Floats) -> float:
 def _questions(
     plan: _Plan, asked: int, questions: int, claimed: Promise, asked_one: Callable[[], object]
 ) -> tuple[Asked, ...]:
-    scene, draw = plan.scene, np.random.default_rng(1)
-    hidden = draw.integers(len(plan.classes), size=asked)
-    targets = draw.integers(len(scene.targets), size=asked)
+    scene, coins = plan.scene, Coins(1)
+    hidden = coins.whole(len(plan.classes), asked)
+    targets = coins.whole(len(scene.targets), asked)
 
     def one(place: int) -> tuple[list[int], list[int]]:
         which = Hidden(int(targets[place]), plan.classes[hidden[place]], plan.classes, place)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet._typing import Floats
-from discreet.audit.attacks.planting import Scene
+from discreet.audit.attacks.planting import Coins, Scene
 from discreet.readers.attention import comparison as oracle
 
 # Rounds between one power of ten and the next, and the fewest questions of a round.
@@ -78,21 +78,21 @@ class Target:
         return np.asarray(queries * np.minimum(self.norm / np.maximum(lengths, 1e-300), 1.0))
 
 
-def climb(target: Target, answer: Answer, questions: int, draw: np.random.Generator) -> list[int]:
+def climb(target: Target, answer: Answer, questions: int, coins: Coins) -> list[int]:
     """Return which value she names after 10, 100, ... questions.
 
     Args:
         target: what she knows.
         answer: answers questions, shape (m, d), with shape (m, d_v).
         questions: how many she may ask.
-        draw: where she looks.
+        coins: by which she looks around.
     """
     centre, around, clearest = target.within(target.key[None])[0], _AROUND * target.norm, -np.inf
     summed, weights = np.zeros(target.values.shape[1]), 0.0
     named = []
     for rounds in _rounds(questions):
         for count in rounds:
-            steps = draw.standard_normal((count, len(centre))) * (around / len(centre) ** 0.5)
+            steps = coins.steps(count, len(centre)) * (around / len(centre) ** 0.5)
             steps[0] = 0.0
             queries = target.within(centre + steps)
             left, weight = target.left(queries, answer(queries))
@@ -195,4 +195,4 @@ def _climbed(
     kernel = scene.layout.kernel
     key = scene.targets[hidden.target]
     target = Target(key, hidden.values, kernel.scale, kernel.query_norm, others)
-    return climb(target, answer, questions, np.random.default_rng(hidden.seed))
+    return climb(target, answer, questions, Coins(hidden.seed))

@@ -21,7 +21,7 @@ import numpy as np
 from discreet import _validate
 from discreet._typing import Array, Floats, Integers
 from discreet.errors import InvalidInput
-from discreet.noise import Entropy
+from discreet.noise import Entropy, RoundedGaussian
 from discreet.privacy import Neighbours
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.mechanism import ATTENTION
@@ -32,7 +32,7 @@ from discreet.sums.partial import Partial
 from discreet.sums.release import Released
 from discreet.sums.settings import Settings, Unit
 from discreet.sums.source import Table
-from discreet.testing import Silent
+from discreet.testing import Seeded, Silent
 
 # So many rows of the caller are taken out in turn, evenly spread.
 _MOST_TARGETS = 200
@@ -244,6 +244,39 @@ class Scene:
             yield from threads.map(work, items)
 
 
+class Coins:
+    """What an attacker draws, and what is drawn for her: the same for the same seed.
+
+    No noise: nobody is protected by it.
+
+    Args:
+        seed: a whole number of at least 0.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._entropy = Seeded(seed)
+
+    def whole(self, below: int, count: int) -> Integers:
+        """Return whole numbers from 0 on, each equally likely, shape (count,).
+
+        Args:
+            below: what they are below.
+            count: how many.
+        """
+        return (self._entropy.words(count) % np.uint64(below)).astype(np.int64)
+
+    def steps(self, count: int, width: int) -> Floats:
+        """Return evenly spread numbers of mean zero and variance one, shape (count, width).
+
+        Args:
+            count: how many rows.
+            width: of each.
+        """
+        words = self._entropy.words(-(-count * width // 4)).view(np.uint16)[: count * width]
+        centred = (words.astype(np.float64) - 32767.5) * (12**0.5 / 65536)
+        return centred.reshape(count, width)
+
+
 def _clipped(name: str, rows: Array, norm: float) -> Floats:
     """Return rows as float64, shortened to a bound.
 
@@ -269,7 +302,8 @@ def code_words(count: int, width: int, radius: float) -> Floats:
     """
     if width == 1:
         return np.linspace(-radius, radius, count)[:, None]
-    drawn = np.random.default_rng(0).standard_normal((count, width))
+    law = RoundedGaussian(sigma=2.0**20)  # so that directions are spread evenly
+    drawn = law.sample((count, width), entropy=Seeded(0)).astype(np.float64)
     return np.asarray(drawn * (radius / np.linalg.norm(drawn, axis=1, keepdims=True)))
 
 
