@@ -1,7 +1,7 @@
 """What a guarantee means for one person, in numbers that everybody can check.
 
-`docs/privacy.md`, "What it means for one person". Pages show these figures, and audits and attacks
-compare with them what was measured.
+`docs/privacy.md`, "What it means for one person". Cards and pages show these figures, and audits
+and attacks compare with them what was measured.
 """
 
 import math
@@ -11,7 +11,25 @@ from scipy import special
 
 from discreet.accounting.events import Gaussian
 from discreet.accounting.receipt import Receipt
-from discreet.privacy import Guarantee
+from discreet.privacy import Guarantee, Neighbours
+
+# So many of 1,000 people who were not in the data are wrongly accused, where a card says how many
+# others are found.
+ACCUSED = 10
+
+
+def how_many(share: float, *, per: int = 1000) -> str:
+    """Return how many of so many people a share is, never too few.
+
+    Args:
+        share: from 0 to 1.
+        per: out of how many.
+    """
+    return f"{_rounded_up(share, per):,}"
+
+
+def _rounded_up(share: float, per: int) -> int:
+    return math.ceil(share * per - 1e-9)  # a whole number may be off in its last bit
 
 
 @dataclass(frozen=True)
@@ -75,6 +93,29 @@ class Promise:
         if self.mu is not None:
             most = min(most, float(special.ndtr(special.ndtri(accused) + self.mu)))
         return most
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What `in_words` says, for programs."""
+        return {
+            "wrongly_accused_of_1000": ACCUSED,
+            "found_at_most_of_1000": _rounded_up(self.found(ACCUSED / 1000), 1000),
+        }
+
+    @property
+    def in_words(self) -> str:
+        """What a card says to one person with one unit in the data."""
+        unit = self.guarantee.unit
+        instead = f", but another {unit} instead" if self._replaced else ""
+        return (
+            f"of 1,000 people who were not in it{instead}, a method that wrongly accuses "
+            f"{ACCUSED} finds at most {how_many(self.found(ACCUSED / 1000))} of 1,000 who were, "
+            f"with one {unit} each"
+        )
+
+    @property
+    def _replaced(self) -> bool:
+        return self.guarantee.neighbours is Neighbours.REPLACE
 
     @property
     def coin(self) -> float:

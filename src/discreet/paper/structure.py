@@ -21,6 +21,7 @@ from discreet import _validate, accounting
 from discreet._arrays import float64, plain_numbers
 from discreet._typing import Floats
 from discreet.accounting import Receipt
+from discreet.accounting.promise import Promise as PromiseToOne
 from discreet.errors import InvalidInput
 from discreet.ledger.ledger import count
 from discreet.noise import SystemEntropy
@@ -252,6 +253,7 @@ def _card_of(structure: Structure) -> Card:
     """Return the card of a structure."""
     guarantee, receipt = structure.guarantee, structure.receipt
     whole = structure.whole_guarantee
+    promise = PromiseToOne.of(whole, receipt)  # who is told what holds for the whole file
     kinds = sorted({mechanism.kind for mechanism, _ in receipt.mechanisms})
     touched = sum(count for _, count in receipt.mechanisms)
     facts: dict[str, object] = {
@@ -265,6 +267,7 @@ def _card_of(structure: Structure) -> Card:
         "guarantee": str(guarantee),
         "leaks": list(receipt.leaks),
         **_whole_facts(whole if whole != guarantee else None),
+        **promise.facts,
         "noise": kinds,
         "nodes_of_a_row": touched,
         "error_bound": structure.error_bound(_CONFIDENCE),
@@ -282,6 +285,7 @@ def _card_of(structure: Structure) -> Card:
         ),
         ("guarantee", str(guarantee)),
         *([("whole file", str(whole))] if whole != guarantee else []),
+        ("for one person", promise.in_words),
         ("noise", f"{_words(kinds)}, drawn once; a row touches {touched:,} nodes"),
         (
             "error bound",

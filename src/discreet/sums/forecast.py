@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 
 from discreet import _validate
 from discreet.accounting import Receipt
+from discreet.accounting.promise import Promise
 from discreet.errors import CorruptRelease
 from discreet.features.base import RowMap
 from discreet.features.columns import TableColumns
@@ -218,6 +219,7 @@ def protection_facts(released: Promised) -> dict[str, object]:
         "group_rows": released.group_rows,
         "scope": guarantee.scope,
         "guarantee": str(guarantee),
+        **Promise.of(guarantee, released.receipt).facts,
         "leaks": list(released.receipt.leaks),
         "mechanism": "rounded Gaussian noise, added once to integer sums",
         **stream_facts(released),
@@ -281,6 +283,7 @@ def protection(released: Promised) -> list[tuple[str, str]]:
     rows += [
         ("protects", f"{protects}: {guarantee.figures}"),
         ("guarantee", str(guarantee)),
+        ("for one person", Promise.of(guarantee, released.receipt).in_words),
         *taken(released.receipt.leaks),
         *_stream(released),
         ("rows", f"{counts}; {given}: {hint}"),

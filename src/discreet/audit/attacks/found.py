@@ -263,8 +263,8 @@ def _page(made: Attacked) -> list[str]:
         ("promise", f"{guarantee.figures}: any one row {guarantee.neighbours.change}"),
         ("attacker", "has the file, all settings, and all rows but one"),
         ("files", f"{files:,} with the row and {files:,} without, each with its own noise"),
-        ("allowed", "the most that the promise lets anybody find"),
-        ("(ε, δ)", "the same by ε and δ alone, whatever the noise is"),
+        ("promised", "nobody finds more, whatever the noise: that is what ε and δ say"),
+        ("at best", "nobody finds more with noise like this"),
     ]
     attribute, secret, asked = made.attribute, made.secret, made.questions
     return [
@@ -315,8 +315,8 @@ def _figures(found: Found | Named) -> dict[str, str]:
     return {
         "found": percent(found.share),
         "95% interval": f"{percent(low).removesuffix('%')} to {percent(high)}",
-        "allowed": percent(found.allowed),
-        "(ε, δ)": percent(found.allowed_by_epsilon),
+        "promised": percent(found.allowed_by_epsilon),
+        "at best": percent(found.allowed),
     }
 
 

@@ -22,6 +22,7 @@ from discreet._files import pack, whole_file
 from discreet._typing import Array
 from discreet.accounting import Gaussian, Receipt
 from discreet.accounting.compose import covers
+from discreet.accounting.promise import Promise
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
@@ -121,6 +122,7 @@ class Discovered(Sequence[Name]):
     @cached_property
     def card(self) -> Card:
         """What is protected, how much, and how many units a name needs."""
+        promise = Promise.of(self.guarantee, self.receipt)
         facts: dict[str, object] = {
             "private": self.private,
             "epsilon": self.guarantee.epsilon,
@@ -128,6 +130,7 @@ class Discovered(Sequence[Name]):
             "neighbours": str(self.guarantee.neighbours),
             "unit": self.guarantee.unit,
             "guarantee": str(self.guarantee),
+            **promise.facts,
             "mechanism": "rounded Gaussian noise on counts of names, and a threshold",
             "most": self.selection.most,
             "units_needed": self.selection.units_needed,
@@ -136,6 +139,7 @@ class Discovered(Sequence[Name]):
         }
         lines = [
             ("guarantee", str(self.guarantee)),
+            ("for one person", promise.in_words),
             (
                 "names",
                 f"{len(self):,} found; a {self.guarantee.unit} may have {self.selection.most}",
