@@ -18,8 +18,9 @@ from tables_packages import FOLDER
 
 Floats = np.ndarray
 
-CLUSTERED, CLUSTER_DIM = 100_000, 16
-MOST_IMAGES = 30_000
+CLUSTERED, CLUSTER_DIM = 50_000, 16
+MOST_IMAGES = 20_000
+ASKED = 250
 CLASSES_OF_CLUSTERS = 4
 
 # Of the kernel density: weights are this on the mean, as in the measurements of LSQ's authors.
@@ -124,7 +125,7 @@ def made_up(places: Places, count: int = CLUSTERED) -> Rows:  # noqa: ARG001
     labels = 2 * (keys[:, 0] > 0) + (keys[:, 1] > 0)
     queries, alike, private = np.split(keys, [asked, asked + public])
     one_hot = np.eye(CLASSES_OF_CLUSTERS)[labels[asked + public :]]
-    return Rows("clusters", private, one_hot, queries, alike)
+    return Rows("clusters", private, one_hot, queries[:ASKED], alike)
 
 
 def _of(found: errors_readout.Rows, most: int | None = None) -> Rows:
@@ -132,7 +133,7 @@ def _of(found: errors_readout.Rows, most: int | None = None) -> Rows:
     values = found.values[:most]
     one_hot = (values > 0).astype(np.float64)
     name = {"texts": "texts", "digits": "digits", "MNIST": "mnist"}[found.name]
-    return Rows(name, found.keys[:most], one_hot, found.queries, found.alike)
+    return Rows(name, found.keys[:most], one_hot, found.queries[:ASKED], found.alike)
 
 
 CASES: dict[str, Callable[[Places], Rows]] = {

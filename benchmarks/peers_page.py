@@ -621,5 +621,5 @@ def _how(report: Report) -> str:
 
 `python benchmarks/peers.py --fetch --clinc FILE --dprag FOLDER` measures everything but published figures and writes this page: a quarter of an hour on two cores. `--only sums` (or `square`, `tables`, `texts`, `streams`, `speed`) measures a part; `--page` writes the page from `benchmarks/peers.json`. `--fetch` downloads MNIST and the tables, and puts opacus and interpret-core into a folder that only their own process sees. FILE (CLINC150, CC BY 3.0) is as for [texts](texts.md), FOLDER is the data of dp-rag; without them their figures stay as they were.
 
-Noise comes from seeds, three draws of it for each cell of sums (features are drawn anew, too): the same run gives the same figures, but for times. {said}.
+Noise comes from seeds, two draws of it for each cell of sums (random features of rivals are drawn anew, too): the same run gives the same figures, but for times. {said}.
 """

@@ -41,9 +41,9 @@ TREES = {"trees, paper": square.PAPER, "trees, c": square.LARGEST, "trees, tight
 # What is tried for rivals.
 TAUS = (0.05, 0.1, 0.2, 0.4, 0.8)
 POINTS = (16, 64, 256, 1_024)
-ROW_WEIGHTS = (0.5, 1.0, 2.0)
+ROW_WEIGHTS = (0.5, 2.0)
 LEAST = (1.0, 3.0, 10.0, 30.0)
-READ_SCALES = (0.01, 0.25, 0.5, 1.0, 2.0, 4.0)
+READ_SCALES = (0.01, 0.5, 1.0, 2.0)
 
 Picked = dict[str, object]
 Tried = Iterator[tuple[Picked, float]]
@@ -63,7 +63,7 @@ class Effort:
     """
 
     epsilons: tuple[float, ...] = (0.25, 1.0, 4.0)
-    draws: int = 3
+    draws: int = 2
     pairs: int = 14
     rows: int | None = None
     square_rows: tuple[int, ...] = (2**14, 2**16)
@@ -506,7 +506,7 @@ def needs_of_trees() -> Found:
 
     None where the net that they snap queries to is too large for any.
     """
-    shapes = {"digits": (1_000, 64, 10), "clusters": (100_000, 16, 4), "texts": (20_000, 384, 10)}
+    shapes = {"digits": (1_000, 64, 10), "clusters": (50_000, 16, 4), "texts": (20_000, 384, 10)}
     found: Found = {}
     for name, (rows, dim, columns) in shapes.items():
         try:

@@ -41,7 +41,7 @@ from discreet.accounting import gaussian_sigma
 
 TESTED = 0.2
 RATES, CLIPS, STEPS = (1.0, 4.0, 16.0, 64.0), (0.3, 1.0), (16, 48)
-SEARCHED = 3  # splits
+SEARCHED = 2  # splits
 
 
 @dataclass(frozen=True)

@@ -232,6 +232,16 @@ def test_questions_share_a_budget_as_one_mechanism_does():
     assert one == pytest.approx(4.224679 * math.hypot(TAU, LENGTH), rel=1e-5)  # Balle and Wang
 
 
+def test_features_have_the_noise_of_their_sensitivity(small):
+    told = promise(epsilon=0.5)
+    for task, alone in ((peers_sums.ATTENTION, 1.0), (peers_sums.DENSITY, 0.0)):
+        problem = peers_sums.problem_of(small, task)
+        spreads = peers_sums._of_waves(problem, told, 32, TAU)
+        assert spreads[peers_sums.WAVES] == told.of_waves(32, TAU, alone) / 0.5
+        squared = told.of_waves_squared(32, TAU, problem.length)
+        assert spreads[peers_sums.GAUSSIAN_WAVES] == told.sigma * squared
+
+
 def test_no_query_of_the_square_has_more_noise_than_it_needs():
     _, problem = peers_sums.on_the_square(256)
     far = problem.weights.of(problem.queries, sphere(1_000, 2, seed=3) * 0.5 + 0.5)
@@ -262,7 +272,9 @@ def test_everything_was_measured(benchmark, report):
         assert set(cell["by_epsilon"]) == {"0.25", "1", "4"}
         assert all(set(each) == methods for each in cell["by_epsilon"].values())
         assert all(
-            len(e["errors"]) == 3 for each in cell["by_epsilon"].values() for e in each.values()
+            len(e["errors"]) == peers_sums.Effort().draws
+            for each in cell["by_epsilon"].values()
+            for e in each.values()
         )
     for name in peers_tables.NAMES:
         rivals_there = report["tables"][name]["rivals"]
