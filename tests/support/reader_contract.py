@@ -20,6 +20,7 @@ from resealing import resealed
 from scipy import stats
 
 import discreet
+from discreet.accounting.promise import Promise
 from discreet.errors import BudgetExceeded, CorruptRelease, InvalidInput, NotPrivateWarning
 from discreet.ledger import Ledger, State
 from discreet.ledger.ledger import account_of
@@ -479,6 +480,9 @@ class ReaderContract:
         text, facts = str(made.card), json.loads(json.dumps(made.card.to_dict()))
         assert f"any one {unit} ({neighbours.change})" in text
         assert str(made.guarantee) in text
+        promise = Promise.of(made.guarantee, made.receipt)
+        assert promise.in_words in text
+        assert facts.items() >= promise.facts.items()
         wanted = {"epsilon": 1.0, "delta": reader.delta, "unit": unit, "neighbours": neighbours}
         assert facts.items() >= (wanted | {"private": True}).items()
 

@@ -106,7 +106,7 @@ class Promise:
     def in_words(self) -> str:
         """What a card says to one person with one unit in the data."""
         unit = self.guarantee.unit
-        instead = f", but another {unit} instead" if self._replaced else ""
+        instead = f" (another {unit} was in their place)" if self._replaced else ""
         return (
             f"of 1,000 people who were not in it{instead}, a method that wrongly accuses "
             f"{ACCUSED} finds at most {how_many(self.found(ACCUSED / 1000))} of 1,000 who were, "
