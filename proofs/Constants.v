@@ -7,9 +7,6 @@ Local Open Scope Z_scope.
 (** discreet.features.base.FEATURE_RADIUS: no row's features are longer. *)
 Definition feature_radius : Z := 2 ^ 16.
 
-(** discreet.features.base.KEY_RESOLUTION: keys are at most 2 to this many units long. *)
-Definition key_resolution : Z := 22.
-
 (** discreet.features.base.SHRINK is 1 - 2^-40. *)
 Definition shrink_bits : Z := 40.
 
@@ -28,14 +25,17 @@ Definition largest_squared_norm : Z := 2 ^ 62.
 (** discreet.sums.layout._LARGEST_SUM and discreet.sums.cells._LARGEST_SUM. *)
 Definition largest_sum : Z := 2 ^ 62.
 
+(** discreet.sums.settings._FINEST_RESOLUTION: values are at most 2 to this many units long, and
+    τ at most four times that. *)
+Definition finest_resolution : Z := 22.
+
+(** discreet.sums.records._MOST_PAIRS: a short record has at most so many pairs of rows, over all
+    heads; and _LIMB_BITS: so many bits of a number are multiplied at a time. *)
+Definition most_pairs : Z := 2 ^ 14.
+Definition limb_bits : Z := 16.
+
 (** int64 ends before this. *)
 Definition int64_end : Z := 2 ^ 63.
-
-(** discreet.sums.records._ROUNDING is 1 + 2^-30. *)
-Definition record_bits : Z := 30.
-
-(** discreet.sums.moments._MOST_COARSE. *)
-Definition most_coarse : Z := 8.
 
 (** discreet.noise.correlated._DECAY_UNIT and _WEIGHT_UNIT: what decays and weights are counted in;
     and what is added before a sum of buffers is rounded down. *)
@@ -45,9 +45,6 @@ Definition half_unit : Z := 2 ^ 15.
 
 (** discreet.noise.correlated.MOST_STEPS. *)
 Definition most_steps : Z := 2 ^ 22.
-
-(** discreet.noise.correlated._MOST_BUFFERS. *)
-Definition most_buffers : Z := 8.
 
 (** discreet.noise.correlated._LARGEST: buffers stay below. *)
 Definition largest_buffer : Z := 2 ^ 62.

@@ -1,4 +1,4 @@
-(** Whole numbers in int64: what `discreet.noise.correlated` and `discreet.sums.cells` do in steps,
+(** Whole numbers in int64: what `discreet.noise.correlated` and `discreet.sums` do in steps,
     with shifts, masks and remainders, is the rounding down that the proofs speak of, and no
     intermediate result leaves int64. *)
 
@@ -67,3 +67,29 @@ Qed.
 Theorem cells_two_steps_fit (c k n : Z) :
   0 < n -> 0 <= c <= n -> 0 <= c * (k mod n) < n * n.
 Proof. intros n0 cn. assert (M := Z.mod_pos_bound k n n0). nia. Qed.
+
+(** All rows of a short record are multiplied exactly at once: `Accumulator._share` takes no fewer. *)
+Theorem short_records_exact (rows : Z) :
+  0 <= rows -> rows * rows <= most_pairs ->
+  rows * (feature_radius * (4 * 2 ^ finest_resolution)) <= exact_float /\
+  rows * (feature_radius * feature_radius) <= exact_float.
+Proof.
+unfold most_pairs, feature_radius, finest_resolution, exact_float.
+intros r0 pairs.
+assert (rows <= 2 ^ 7) by nia.
+split; nia.
+Qed.
+
+(** The inner products of features times limbs of those of values, added up over all pairs of a
+    record: `records._squared_norms`. *)
+Theorem limbs_fit (pairs inner limb : Z) :
+  0 <= pairs <= most_pairs -> Z.abs inner <= feature_radius * feature_radius ->
+  0 <= limb < 2 ^ limb_bits -> pairs * Z.abs (inner * limb) < int64_end.
+Proof.
+unfold most_pairs, feature_radius, limb_bits, int64_end.
+intros p i l.
+rewrite Z.abs_mul, (Z.abs_eq limb) by lia.
+assert (Z.abs inner * limb <= 2 ^ 32 * 2 ^ 16) by (apply Z.mul_le_mono_nonneg; lia).
+apply Z.le_lt_trans with (2 ^ 14 * (2 ^ 32 * 2 ^ 16)); [|reflexivity].
+apply Z.mul_le_mono_nonneg; lia.
+Qed.

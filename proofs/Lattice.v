@@ -213,3 +213,8 @@ Qed.
 Theorem sums_fit bound o :
   within bound o -> count o * bound <= largest_sum -> 2 * Z.abs (exact o) <= int64_end.
 Proof. by move=> /exact_bound eb cb; move: eb cb; rewrite /largest_sum /int64_end; lia. Qed.
+
+(** Squares of so many coordinates fit, too: `Lattice.clip_rows` measures every row exactly. *)
+Theorem squares_fit bound o :
+  within bound o -> count o * bound <= largest_squared_norm -> Z.abs (exact o) < int64_end.
+Proof. by move=> /exact_bound eb cb; move: eb cb; rewrite /largest_squared_norm /int64_end; lia. Qed.

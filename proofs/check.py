@@ -146,7 +146,7 @@ def assumptions(stem: str, names: list[str], into: Path) -> dict[str, tuple[list
     found = {}
     for name, axioms, _, statement in zip(*[iter(answers)] * 4, strict=True):
         closed = axioms.strip() == "Closed under the global context"
-        listed = re.findall(r"^([\w.']+)\s*:", axioms, re.MULTILINE) or [axioms]
+        listed = re.findall(r"^(?!Axioms:)([\w.']+)\s*:", axioms, re.MULTILINE) or [axioms]
         found[name] = ([] if closed else listed, ASSUMED in statement)
     if list(found) != names:
         raise ProofError(f"{stem}: Coq answered for {list(found)}, asked for {names}")
