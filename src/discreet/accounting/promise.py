@@ -11,7 +11,7 @@ from scipy import special
 
 from discreet.accounting.events import Gaussian
 from discreet.accounting.receipt import Receipt
-from discreet.privacy import Guarantee, Neighbours
+from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours
 
 # So many of 1,000 people who were not in the data are wrongly accused, where a card says how many
 # others are found.
@@ -107,8 +107,10 @@ class Promise:
         """What a card says to one person with one unit in the data."""
         unit = self.guarantee.unit
         instead = f" (another {unit} was in their place)" if self._replaced else ""
+        test = self.guarantee.scope.startswith(NOT_PRIVATE)
+        mark = f"{NOT_PRIVATE}; with the system's noise, " if test else ""
         return (
-            f"of 1,000 people who were not in it{instead}, a method that wrongly accuses "
+            f"{mark}of 1,000 people who were not in it{instead}, a method that wrongly accuses "
             f"{ACCUSED} finds at most {how_many(self.found(ACCUSED / 1000))} of 1,000 who were, "
             f"with one {unit} each"
         )

@@ -66,3 +66,4 @@ def test_cards_of_earlier_files_say_it_too(path):
     assert facts.items() >= promise.facts.items()
     assert ("for one person", promise.in_words) in release.card.sentences
     assert promise.in_words in str(release.card)
+    assert promise.in_words.startswith("NOT PRIVATE; ")  # their noise came from a seed
