@@ -19,15 +19,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from run import PYTEST, ROOT, Copy, in_parallel, say, survivors, written
+from run import PYTEST, ROOT, Copy, in_parallel, known, say, written
 
 # A room's fast tests take a minute of the processor: what takes longer goes round in circles.
 _SECONDS = 240
 
 _SOURCE = "src/discreet"
-
-# Files whose numbers nobody's privacy depends on: what plans and forecasts say before a build.
-_LEFT_OUT = {"sums/forecast.py"}
 
 # The fast tests of each room, the nearest first; those of a file of the same name come before all.
 _TESTS = {
@@ -153,12 +150,17 @@ class Change:
         """The folder that it is in."""
         return pathlib.PurePath(self.file).parts[2]
 
-    def tests(self) -> list[str]:
-        """Return the tests that may notice, those of a file of the same name first."""
+    def stages(self) -> list[tuple[str, ...]]:
+        """Return the tests that may notice: of this file, of this room, and all others.
+
+        One after the other, since most changes are noticed by the first, and to load tests takes
+        longer than to run them.
+        """
         path = pathlib.PurePath(self.file)
         own = f"tests/unit/{self.room}/test_{path.stem}.py"
-        first = [own] if (ROOT / own).is_file() else []
-        return [*first, *_TESTS[self.room]]
+        first, *rest = _TESTS[self.room]
+        stages = [(first,), tuple(rest)]
+        return [(own,), *stages] if (ROOT / own).is_file() else stages
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.lines[0] + 1} {self.place} ({self.kind})"
@@ -170,10 +172,10 @@ def all_changes() -> list[Change]:
     found = []
     for room in _TESTS:
         for path in sorted((ROOT / _SOURCE / room).glob("*.py")):
-            name = path.relative_to(ROOT / _SOURCE).as_posix()
-            if name not in _LEFT_OUT:
-                found += changes_of(path.read_text(encoding="utf-8"), f"{_SOURCE}/{name}")
-    return found
+            file = path.relative_to(ROOT).as_posix()
+            found += changes_of(path.read_text(encoding="utf-8"), file)
+    out = {(each["file"], place) for each in known("left_out") for place in each["places"]}
+    return [each for each in found if not {(each.file, each.place), (each.file, "*")} & out]
 
 
 def changes_of(text: str, file: str) -> list[Change]:
@@ -359,26 +361,33 @@ def try_change(folder: Copy, change: Change) -> Fate:
         change: of one file.
     """
     began = time.monotonic()
-    path = folder.root / change.file
+    path, noticed_by = folder.root / change.file, ""
     with written(path, change.applied_to(path.read_text(encoding="utf-8"))):
-        command = [*PYTEST, "-m", "not slow and not docs", *change.tests()]
-        done = folder.python(command, seconds=_SECONDS)
+        for tests in change.stages():
+            noticed_by = noticed_by or _noticed(folder, tests)
+    return Fate(change, noticed_by, time.monotonic() - began)
+
+
+def _noticed(folder: Copy, tests: Sequence[str]) -> str:
+    """Return what fails first; nothing if all pass."""
+    done = folder.python([*PYTEST, "-m", "not slow and not docs", *tests], seconds=_SECONDS)
     if done is None:
-        return Fate(change, "no end of it", time.monotonic() - began)
-    if done.returncode not in {0, 1, 2}:
-        raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return "no end of it"
+    if done.returncode == 0:
+        return ""
     lines = [each for each in done.stdout.splitlines() if each.startswith(("FAILED ", "ERROR "))]
-    reason = lines[0].partition(" ")[2].partition(" - ")[0] if lines else ""
-    if done.returncode and not reason:
-        reason = "nothing could be imported"
-    return Fate(change, reason if done.returncode else "", time.monotonic() - began)
+    if lines:
+        return lines[0].partition(" ")[2].partition(" - ")[0]
+    if "ImportError while loading conftest" in done.stderr:
+        return "nothing can be imported"
+    raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout}{done.stderr}")
 
 
 def explained() -> dict[tuple[str, str, str, str], str]:
     """Return why each of the known survivors costs nobody's privacy."""
     return {
         (each["file"], each["place"], each["before"], each["after"]): each["why"]
-        for each in survivors()
+        for each in known("survivor")
     }
 
 
@@ -398,11 +407,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     every = [each for each in all_changes() if not given.room or each.room in given.room]
     chosen = sample(every, seed=given.seed, count=given.skip + given.count)[given.skip :]
     say(f"{len(chosen)} of {len(every):,} changes, seed {given.seed}.")
-    known = explained()
+    reasons = explained()
 
     def attempt(folder: Copy, change: Change) -> Fate:
         fate = try_change(folder, change)
-        why = known.get(change.known_as, "no test notices")
+        why = reasons.get(change.known_as, "no test notices")
         say(f"{change}\n  {fate.noticed_by or 'SURVIVED: ' + why} ({fate.seconds:.0f} s)")
         return fate
 
@@ -410,7 +419,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         copies = Copy.several(pathlib.Path(made), max(min(given.workers, len(chosen)), 1))
         fates = in_parallel(copies, attempt, chosen)
     survived = [each.change for each in fates if not each.noticed_by]
-    unexplained = [each for each in survived if each.known_as not in known]
+    unexplained = [each for each in survived if each.known_as not in reasons]
     for each in unexplained:
         say(f"NOT EXPLAINED: {each}")
     say(

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -383,17 +383,21 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
     return lines[:-1]
 
 
-def survivors() -> list[dict[str, str]]:
-    """Return what survives random runs for a reason: `survivors.toml`."""
-    return list(tomllib.loads(SURVIVORS.read_text(encoding="utf-8")).get("survivor", []))
+def known(kind: str) -> list[dict[str, Any]]:
+    """Return what random runs leave out, or what survives them: entries of `survivors.toml`.
+
+    Args:
+        kind: "left_out" or "survivor".
+    """
+    return list(tomllib.loads(SURVIVORS.read_text(encoding="utf-8")).get(kind, []))
 
 
 def list_of_survivors() -> list[str]:
-    """Return them with their reasons, as lines of a page."""
+    """Return what survives random runs, with reasons, as lines of a page."""
     lines = []
-    for each in survivors():
+    for each in known("survivor"):
         lines += [
-            f"`{each['file'].removeprefix('src/discreet/')}`, `{each['place']}`: {each['why']}",
+            f"{_where(each['file'], each['place'])}. {each['why']}",
             "",
             "```diff",
             f"- {each['before']}",
@@ -401,7 +405,30 @@ def list_of_survivors() -> list[str]:
             "```",
             "",
         ]
-    return lines[:-1] if lines else ["None."]
+    return lines[:-1] if lines else ["Nothing, so far."]
+
+
+def list_of_what_is_left_out() -> list[str]:
+    """Return what random runs leave out, with reasons, as lines of a page."""
+    return [
+        f"- {', '.join(_where(each['file'], place) for place in each['places'])}: {each['why']}"
+        for each in known("left_out")
+    ]
+
+
+def with_survivors(text: str) -> str:
+    """Return the page with what random runs leave out, and what survives them.
+
+    Args:
+        text: of the page.
+    """
+    left_out = page_with(text, "left out", list_of_what_is_left_out())
+    return page_with(left_out, "survivors", list_of_survivors())
+
+
+def _where(file: str, place: str) -> str:
+    name = f"`{file.removeprefix('src/discreet/')}`"
+    return f"{name}, `{place}`" if place not in {"", "*"} else name
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -444,7 +471,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     say(f"{caught} caught, {len(outcomes) - caught} survived ({time.monotonic() - began:.0f} s)")
     if given.write and caught == len(outcomes):
         text = page_with(PAGE.read_text(encoding="utf-8"), "table", table(outcomes))
-        PAGE.write_text(page_with(text, "survivors", list_of_survivors()), encoding="utf-8")
+        PAGE.write_text(with_survivors(text), encoding="utf-8")
     return int(caught < len(outcomes))
 
 
