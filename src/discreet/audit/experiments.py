@@ -18,9 +18,18 @@ import numpy as np
 
 from discreet import _validate
 from discreet._typing import Floats
-from discreet.audit.looking import Part, Seen, log_ratio, seen, squared_distance
+from discreet.accounting import Mechanism
+from discreet.audit.looking import (
+    Part,
+    Seen,
+    log_ratio,
+    mechanisms,
+    seen,
+    squared_distance,
+)
 from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.noise import Entropy
+from discreet.privacy import Neighbours
 from discreet.testing import Silent
 
 # From data, and a source of noise or None, to a release.
@@ -73,6 +82,14 @@ class Experiment(Protocol):
         """
         ...
 
+    def mechanisms(self, times: float) -> list[tuple[Mechanism, int]]:
+        """Return what tells both sides apart, for the accountant; nothing if that is not known.
+
+        Args:
+            times: what the noise is multiplied by.
+        """
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Known:
@@ -102,6 +119,19 @@ class Known:
             for one, other in zip(*self.exact, strict=True)
             if one.law is not None
         )
+
+    def mechanisms(self, times: float) -> list[tuple[Mechanism, int]]:
+        """Return what tells both sides apart, for the accountant: how far each number moves.
+
+        Args:
+            times: what the noise is multiplied by.
+        """
+        return [
+            pair
+            for one, other in zip(*self.exact, strict=True)
+            if one.law is not None
+            for pair in mechanisms(one.law, other.values - one.values, times, Neighbours.ADD_REMOVE)
+        ]
 
     def draw(self, side: int, entropy: Entropy | None) -> Draw:
         """Return one release of the data with the unit, or of those without.
@@ -167,6 +197,14 @@ class Learned:
     def additive(self) -> bool:
         """Never."""
         return False
+
+    def mechanisms(self, times: float) -> list[tuple[Mechanism, int]]:  # noqa: ARG002
+        """Return nothing: it is not known how far both sides are apart.
+
+        Args:
+            times: what the noise is multiplied by.
+        """
+        return []
 
     def draw(self, side: int, entropy: Entropy | None) -> Draw:
         """Return one release of the data with the unit, or of those without.

@@ -14,7 +14,8 @@ import numpy as np
 
 from discreet import _validate
 from discreet._typing import Floats, Integers
-from discreet.accounting import Receipt
+from discreet.accounting import DiscreteLaplace as LaplaceMechanism
+from discreet.accounting import Gaussian, Mechanism, Receipt
 from discreet.errors import InvalidInput
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
 from discreet.noise.correlated import Strategy
@@ -23,7 +24,7 @@ from discreet.paper.distance import DistanceState
 from discreet.paper.softmax import SumsState
 from discreet.paper.structure import Structure
 from discreet.paper.tree import TreeState
-from discreet.privacy import Guarantee
+from discreet.privacy import Guarantee, Neighbours
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.registry import MECHANISMS
 from discreet.sums.release import Release, Released
@@ -91,21 +92,51 @@ def log_ratio(law: IntegerLaw, noise: Floats, shift: Floats) -> float:
         return float(shift @ (noise - shift / 2)) / law.sigma**2
     moved = np.flatnonzero(shift)
     one, other = np.abs(noise[moved]), np.abs(noise[moved] - shift[moved])
-    if isinstance(law, DiscreteLaplace):
-        return float(np.sum(one - other)) / law.scale
-    if isinstance(law, TruncatedLaplace):
-        if np.any(other > law.bound):
-            return -_NEVER
-        if np.any(one > law.bound):
-            return _NEVER
-        return float(np.sum(one - other)) * law.epsilon / law.sensitivity
-    return _validate.reject_argument("law", law, "one of discreet.noise")
+    if isinstance(law, TruncatedLaplace) and np.any(other > law.bound):
+        return -_NEVER
+    if isinstance(law, TruncatedLaplace) and np.any(one > law.bound):
+        return _NEVER
+    return float(np.sum(one - other)) / _scale(law)
 
 
 def squared_distance(law: IntegerLaw, shift: Floats) -> float:
     """Return the squared length of a shift, in units of the standard deviation of the noise."""
     scale = law.sigma**2 if isinstance(law, RoundedGaussian) else law.variance
     return float(shift @ shift) / scale
+
+
+def mechanisms(
+    law: IntegerLaw, shift: Floats, times: float, neighbours: Neighbours
+) -> list[tuple[Mechanism, int]]:
+    """Return what a shift of numbers with noise amounts to, for the accountant.
+
+    Laplace noise whose tails are cut off is taken for whole: that is less than it tells.
+
+    Args:
+        law: of the noise on each.
+        shift: how far the unit moves each.
+        times: what the noise is multiplied by.
+        neighbours: what the two sides are.
+    """
+    if isinstance(law, RoundedGaussian):
+        sigma, length = law.sigma * times, float(np.linalg.norm(shift))
+        found = Gaussian(sigma=sigma, sensitivity=length, neighbours=neighbours) if length else None
+        return [] if found is None else [(found, 1)]
+    scale = _scale(law)
+    steps, counts = np.unique(np.abs(shift[shift != 0]).astype(np.int64), return_counts=True)
+    return [
+        (LaplaceMechanism(scale=scale * times, sensitivity=step, neighbours=neighbours), count)
+        for step, count in zip(steps.tolist(), counts.tolist(), strict=True)
+    ]
+
+
+def _scale(law: IntegerLaw) -> float:
+    """Return b of Laplace noise, whole or with tails that are cut off."""
+    if isinstance(law, DiscreteLaplace):
+        return law.scale
+    if isinstance(law, TruncatedLaplace):
+        return law.sensitivity / law.epsilon
+    return _validate.reject_argument("law", law, "one of discreet.noise")
 
 
 def seen(release: Any, *, view: Any = None) -> Seen:  # noqa: ANN401 (whatever was released)

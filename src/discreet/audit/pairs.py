@@ -16,7 +16,7 @@ from scipy import special, stats
 
 from discreet import _validate
 from discreet._typing import Array, Floats
-from discreet.accounting import Gaussian
+from discreet.accounting import Disclosure, Gaussian, tight
 from discreet.accounting.promise import Promise
 from discreet.audit import bounds
 from discreet.audit.bounds import Test
@@ -275,15 +275,21 @@ def claim(build: Build, data: tuple[Any, Any]) -> Promise:
 def promise_in(release: Seen) -> Promise:
     """Return what is promised of a release, with μ where all its mechanisms are Gaussians.
 
+    A disclosure beside them lets a little more be found, a part of δ: it changes no lower bound.
+
     Args:
         release: that was seen.
     """
     if release.receipt is None:
         return Promise(release.guarantee, None)
-    mechanisms = release.receipt.mechanisms
-    if not all(isinstance(each, Gaussian) for each, _ in mechanisms):
+    noisy = [
+        (each, count)
+        for each, count in release.receipt.mechanisms
+        if not isinstance(each, Disclosure)
+    ]
+    if not all(isinstance(each, Gaussian) for each, _ in noisy):
         return Promise(release.guarantee, None)
-    squared = math.fsum(count * each.spread**2 for each, count in mechanisms)
+    squared = math.fsum(count * each.spread**2 for each, count in noisy)
     return Promise(release.guarantee, math.sqrt(squared))
 
 
@@ -364,16 +370,13 @@ class Run:
         )
         without, with_unit = draws[0::2], draws[1::2]
         doubt = 1 - self.confidence
+        noise = Noise.of(draws)
         if promise.mu is not None:
             test, lower = _of_gaussian(without, with_unit, promise, experiment, doubt)
         else:
             test, lower = _of_any(without, with_unit, promise.guarantee.delta, doubt)
-        noise = Noise.of(draws)
-        if noise is not None and noise.at_most < 1 and promise.mu is not None:
-            shown = bounds.epsilon_of_mu(promise.mu / noise.at_most, promise.guarantee.delta)
-            lower = max(lower, shown)
-        elif noise is not None and noise.at_most < 1:
-            lower = max(lower, promise.guarantee.epsilon / noise.at_most)
+            lower = max(lower, _of_noise(experiment, noise, promise.guarantee.delta))
+        lower = max(lower, _of_small_noise(noise, promise))
         squared = float(np.mean([each.squared for each in draws]))
         reached = squared > 0 and promise.mu is not None
         return Audit(
@@ -390,6 +393,28 @@ class Run:
             noise=noise,
             scores=(_scores(without), _scores(with_unit)),
         )
+
+
+def _of_noise(experiment: Experiment, noise: Noise | None, delta: float) -> float:
+    """Return ε of the distance that there is, with noise as large as it surely is not exceeding.
+
+    Where noise has the laws that the receipt names; only its size is measured.
+    """
+    pairs = [] if noise is None else experiment.mechanisms(noise.at_most)
+    if not pairs:
+        return 0.0
+    if delta == 0:
+        return math.fsum(count * each.largest_loss for each, count in pairs)
+    return tight(pairs, delta=delta)
+
+
+def _of_small_noise(noise: Noise | None, promise: Promise) -> float:
+    """Return ε of the receipt with the noise that there is, if that is surely too small."""
+    if noise is None or noise.at_most >= 1:
+        return 0.0
+    if promise.mu is None:
+        return promise.guarantee.epsilon / noise.at_most
+    return bounds.epsilon_of_mu(promise.mu / noise.at_most, promise.guarantee.delta)
 
 
 def _scores(draws: Sequence[Draw]) -> Floats:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet._typing import Floats, Integers
+from discreet.accounting import Mechanism as Account
 from discreet.accounting.promise import Promise
 from discreet.audit.experiments import Draw, measured
 from discreet.audit.looking import log_ratio, squared_distance
@@ -122,6 +123,14 @@ class Program:
         settings = self.settings
         guarantee = settings.guarantee(settings.receipt(_source()))
         return Promise(guarantee, None if settings.pure else settings.mechanism.spread)
+
+    def mechanisms(self, times: float) -> list[tuple[Account, int]]:  # noqa: ARG002
+        """Return nothing: how far both sides are apart is found while passes go on.
+
+        Args:
+            times: what the noise is multiplied by.
+        """
+        return []
 
     def draw(self, side: int, entropy: Entropy | None) -> Draw:
         """Return all that comes out of the door for the data with the unit, or for those without.
