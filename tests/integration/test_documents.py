@@ -42,6 +42,7 @@ TEXTS = [
 ]
 ROOMS = (
     "accounting",
+    "audit",
     "features",
     "integrations.diffusers",
     "integrations.transformers",
@@ -99,6 +100,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
         pytest.param(DOCS / "classifier.md", marks=pytest.mark.slow),
         *MODELS,
         *TEXTS,
+        DOCS / "audit.md",
         DOCS / "beyond.md",
         DOCS / "choosing.md",
         DOCS / "errors.md",

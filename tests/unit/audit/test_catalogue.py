@@ -46,7 +46,8 @@ def test_the_pair_is_as_far_apart_as_the_proof_allows_for_and_no_further(name):
     assert found.holds
     assert 0.98 < found.distance <= 1 + 1e-6
     assert found.claimed.epsilon == 1
-    assert 0.9 < found.noise.ratio < 1.1
+    margin = 0.1 if found.noise.numbers > 200 else 0.4
+    assert found.noise.ratio == pytest.approx(1, abs=margin)
 
 
 @pytest.mark.parametrize("name", OTHERS)
