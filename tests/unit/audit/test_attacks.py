@@ -299,6 +299,14 @@ def test_heads_and_single_rows_are_refused():
         attack(KEYS[:1], VALUES[:1], **SMALL)
 
 
+def test_a_row_that_adds_nothing_of_its_own_is_not_told_from_its_opposite():
+    nothing = np.zeros((2, 3))
+    made = attacked(neighbours="replace", classes=nothing)
+    # Every other row has a code word, and is.
+    assert all(each.exact_attention == 0.5 for each in made.membership.levels)
+    assert all(np.isfinite(each.share) for each in made.membership.levels)
+
+
 def test_noise_of_the_operating_system_is_the_default():
     made = attack(KEYS, VALUES, **SMALL)
     assert made.holds

@@ -177,6 +177,8 @@ def _options(**given: Any) -> Options:  # noqa: ANN401 (those of `build`)
     except TypeError:
         known = Options.__dataclass_fields__
         unknown = [name for name in given if name not in known]
+        if not unknown:
+            raise
         raise InvalidInput(
             f"Expected options of build that are about rows and noise, got {', '.join(unknown)}."
         ) from None
@@ -265,7 +267,8 @@ def _turned(plan: _Plan, left: Floats) -> tuple[Floats, Floats]:
             instead = plan.scene.means(int(target), -values[chosen])
             towards, moved = towards - instead, moved - instead
         # A reflection (Householder's) that takes the first axis to the row's direction.
-        mirror = towards / np.linalg.norm(towards, axis=1, keepdims=True)
+        lengths = np.linalg.norm(towards, axis=1, keepdims=True)
+        mirror = towards / np.maximum(lengths, 1e-300)
         mirror[:, 0] -= 1.0
         squared = np.maximum(np.sum(mirror**2, axis=1, keepdims=True), 1e-300)
         inner = np.sum(mirror * moved, axis=1, keepdims=True)

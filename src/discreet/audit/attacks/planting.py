@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from os import cpu_count
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +26,7 @@ from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
+from discreet.sums.accumulate import thread_count
 from discreet.sums.door import release
 from discreet.sums.partial import Partial
 from discreet.sums.release import Released
@@ -240,8 +240,11 @@ class Scene:
         if self.entropy is not None:
             yield from map(work, items)
             return
-        with ThreadPoolExecutor(cpu_count()) as threads:
+        threads = ThreadPoolExecutor(thread_count())
+        try:
             yield from threads.map(work, items)
+        finally:
+            threads.shutdown(cancel_futures=True)  # whoever interrupts it need not wait for all
 
 
 class Coins:
