@@ -9,15 +9,15 @@ import hashlib
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from importlib import resources
 from string import Template
 from typing import Any
 
 import numpy as np
 
-from discreet.pages.release import WEAK, Promise, alarms, how_many
-from discreet.pages.sheet import card_lines, sheet
+from discreet.accounting.promise import Promise, how_many
+from discreet.pages.release import WEAK, alarms
+from discreet.pages.sheet import card_lines, escaped, sheet
 from discreet.text import Answer, Corpus, Fact, Share
 from discreet.text.answers import NOT_CLEAR
 
@@ -59,11 +59,11 @@ def corpus_page(corpus: Corpus, *, name: str, title: str | None = None) -> str:
         "card": card_lines(corpus.card),
     }
     body = Template(_part("html")).substitute(
-        {key: _text(text) for key, text in {**texts, "title": head}.items()}, **blocks
+        {key: escaped(text) for key, text in {**texts, "title": head}.items()}, **blocks
     )
     script = _part("js")
     return sheet(
-        title=_printable(head),
+        title=head,
         body=f"{body}\n<script>{script}</script>",
         footer="Made from the file alone: no texts were read for this page.",
         head=f"{_policy(script)}\n<style>\n{_part('css')}</style>",
@@ -82,18 +82,6 @@ def _policy(script: str) -> str:
         f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     )
     return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
-
-
-def _printable(text: object) -> str:
-    """Return a text that does nothing to a page but fill it: no controls, no other direction."""
-    return "".join(
-        each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(text)
-    )
-
-
-def _text(text: object) -> str:
-    """Return a text as HTML, whoever wrote it."""
-    return escape(_printable(text))
 
 
 def _texts(corpus: Corpus, name: str) -> dict[str, str]:
@@ -223,14 +211,14 @@ def _topics(corpus: Corpus) -> str:
 def _topic(answer: Answer, most: float, merged: Sequence[str]) -> str:
     [topic] = answer.topics
     told = [f"{label} {share}" for label, share in answer.shares.items() if share.clear]
-    brief = [_and_more([_text(each) for each in told])] if told else []
-    words = ", ".join(map(_text, answer.words or ()))
+    brief = [_and_more([escaped(each) for each in told])] if told else []
+    words = ", ".join(map(escaped, answer.words or ()))
     brief += [f"words: {words}"] if words else []
     inside = [_shares(answer.shares)] if answer.shares else []
     if answer.words is not None:
         inside.append(f"<p>Typical words: {words or 'none is clear of the noise'}.</p>")
     if len(merged) > 1:
-        inside.append(f"<p>Stands for: {'; '.join(map(_text, merged))}.</p>")
+        inside.append(f"<p>Stands for: {'; '.join(map(escaped, merged))}.</p>")
     row = _row(topic.name, topic.count, topic.margin, most, " · ".join(brief), clear=topic.clear)
     content = f'<div class="row">{row}</div>'
     if inside:
@@ -239,7 +227,7 @@ def _topic(answer: Answer, most: float, merged: Sequence[str]) -> str:
             f'<div class="inside">{"".join(inside)}</div></details>'
         )
     findable = " ".join(dict.fromkeys([topic.name, *merged, *(answer.words or ())]))
-    return f'<li data-find="{_text(findable)}">{content}</li>'
+    return f'<li data-find="{escaped(findable)}">{content}</li>'
 
 
 def _and_more(told: Sequence[str]) -> str:
@@ -257,7 +245,9 @@ def _row(
         brief = f"{NOT_CLEAR} · {brief}" if brief else NOT_CLEAR
     below = f'<span class="brief">{brief}</span>' if brief else ""
     bar = _bar(count / most, margin / most, clear=clear)
-    return f'<bdi class="name">{_text(name)}</bdi> {bar} <span class="count">{said}</span> {below}'
+    return (
+        f'<bdi class="name">{escaped(name)}</bdi> {bar} <span class="count">{said}</span> {below}'
+    )
 
 
 def _figure(margin: float) -> str:
@@ -279,8 +269,8 @@ def _bar(part: float, margin: float, *, clear: bool) -> str:
 def _shares(shares: Mapping[Any, Share]) -> str:
     """Return shares of labels as bars; those that are not clear of the noise in a sentence."""
     rows = [
-        f"<li><bdi>{_text(label)}</bdi> {_bar(share.share, share.margin, clear=True)} "
-        f'<span class="count">{_text(share)}</span></li>'
+        f"<li><bdi>{escaped(label)}</bdi> {_bar(share.share, share.margin, clear=True)} "
+        f'<span class="count">{escaped(share)}</span></li>'
         for label, share in shares.items()
         if share.clear
     ]
@@ -289,7 +279,7 @@ def _shares(shares: Mapping[Any, Share]) -> str:
     if not unclear:
         return listed
     most = max(min(each.share + each.margin, 1.0) for each in unclear.values())
-    names = ", ".join(map(_text, unclear))
+    names = ", ".join(map(escaped, unclear))
     return f'{listed}<p class="quiet">Labels {NOT_CLEAR} (at most {most:.0%} each): {names}.</p>'
 
 
@@ -308,4 +298,4 @@ def _names(corpus: Corpus) -> str:
 
 def _fact(fact: Fact, most: float) -> str:
     row = _row(fact.word, fact.count, fact.margin, most, clear=fact.clear)
-    return f'<li data-find="{_text(fact.word)}"><div class="row">{row}</div></li>'
+    return f'<li data-find="{escaped(fact.word)}"><div class="row">{row}</div></li>'

@@ -4,10 +4,8 @@ The promise to one person is in numbers that everybody can check (`accounting/pr
 `by_length` and `by_epsilon` say how good a memory's answers are, by its own word.
 """
 
-import math
 import warnings
 from dataclasses import dataclass
-from html import escape
 from importlib import resources
 from string import Template
 from typing import TypeAlias
@@ -16,11 +14,19 @@ import numpy as np
 
 from discreet._typing import Floats
 from discreet.accounting import gaussian_sigma
-from discreet.accounting.promise import Promise
+from discreet.accounting.promise import Promise, how_many
 from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
 from discreet.features.kernel import Evidence
 from discreet.noise import RoundedGaussian
-from discreet.pages.sheet import MEANINGS, card_facts, card_lines, numbers, picture, sheet
+from discreet.pages.sheet import (
+    MEANINGS,
+    card_facts,
+    card_lines,
+    escaped,
+    numbers,
+    picture,
+    sheet,
+)
 from discreet.privacy import NOT_PRIVATE, Guarantee, Neighbours, rounded_up
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import MOSTLY_NOISE, Memory
@@ -68,11 +74,6 @@ _ACCUSED = (0.001, 0.01, 0.05, 0.1, 0.5)
 _QUESTIONS = 200
 _LENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
-
-
-def how_many(share: float, *, per: int = 1000) -> str:
-    """Return how many of so many people a share is, never too few."""
-    return f"{math.ceil(share * per - 1e-9):,}"
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ def as_html(release: Release, *, name: str, pictures: bool) -> str:
         "facts": card_facts(release.card),
     }
     body = Template(template).substitute(
-        {key: escape(text) for key, text in texts.items()}, **blocks
+        {key: escaped(text) for key, text in texts.items()}, **blocks
     )
     footer = "Made from the file alone: no rows were read for this page."
     return sheet(title=f"{name}: what it promises", body=body, footer=footer)
@@ -265,7 +266,7 @@ def alarms(release: Release) -> str:
             "does not cover that, and whoever has the file may learn it. Do not give the file "
             "away unless anybody may know it."
         )
-    return "\n".join(f'<p class="alarm">{escape(each)}</p>' for each in said)
+    return "\n".join(f'<p class="alarm">{escaped(each)}</p>' for each in said)
 
 
 def _part(release: Release, promise: Promise) -> str:
@@ -275,7 +276,7 @@ def _part(release: Release, promise: Promise) -> str:
     return (
         "<p>This is for somebody who has the file. The builder asked for a guarantee that covers a "
         "part of it only, and holds for whoever sees no more than that part:</p>\n"
-        f"<blockquote><p>{escape(str(release.guarantee))}</p></blockquote>"
+        f"<blockquote><p>{escaped(str(release.guarantee))}</p></blockquote>"
     )
 
 
@@ -311,12 +312,12 @@ def _errors(memory: Memory, *, drawn: bool) -> str:
         [
             '<h2 id="errors">How good its answers are</h2>',
             *(
-                f'<p class="alarm">{escape(text)}</p>'
+                f'<p class="alarm">{escaped(text)}</p>'
                 for title, text in memory.card.sentences
                 if title == MOSTLY_NOISE
             ),
             picture(_drawn(lengths, epsilons, memory) if drawn else None, alt),
-            f"<p>{escape(_about(memory))}</p>",
+            f"<p>{escaped(_about(memory))}</p>",
             _table(lengths, "length of the question", "By the length of the question."),
             _table(
                 epsilons,

@@ -35,6 +35,11 @@ MEANINGS = {
         "What holds for somebody who has the file, and with it all columns of all answers. The "
         "guarantee above is for one column, and for whoever sees no more than that."
     ),
+    "for one person": (
+        "What the promise comes to for somebody who wants to know whether certain people were in "
+        "the data: whatever the method, and whatever else is known. Without the file, a method "
+        "that wrongly accuses 10 of 1,000 finds 10 of 1,000."
+    ),
     TAKEN: (
         "What the builder did not give, so that it was read off the private rows, without noise. "
         "classes: the labels that occur, even once. bounds, target_bounds: the smallest and the "
@@ -177,6 +182,18 @@ _STATED = {
 }
 
 
+def escaped(text: object) -> str:
+    """Return a text as HTML that does nothing to a page but fill it, whoever wrote it.
+
+    Nothing of it is markup, a control character, or turns the direction of what follows.
+
+    Args:
+        text: or what has one.
+    """
+    plain = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(text))
+    return escape("".join(plain))
+
+
 def sheet(*, title: str, body: str, footer: str, head: str = "") -> str:
     """Return a page.
 
@@ -188,11 +205,11 @@ def sheet(*, title: str, body: str, footer: str, head: str = "") -> str:
     """
     page = resources.files("discreet.pages").joinpath("sheet.html").read_text(encoding="utf-8")
     return Template(page).substitute(
-        version=escape(__version__),
-        title=escape(title),
+        version=escaped(__version__),
+        title=escaped(title),
         head=head,
         body=body,
-        footer=escape(footer),
+        footer=escaped(footer),
     )
 
 
@@ -204,14 +221,14 @@ def picture(address: str | None, alt: str) -> str:
         alt: what it shows, as text.
     """
     if address is None:
-        return f'<p class="note">{escape(HOW_TO_GET_PICTURES)}</p>'
-    return f'<figure><img src="{address}" alt="{escape(alt)}"></figure>'
+        return f'<p class="note">{escaped(HOW_TO_GET_PICTURES)}</p>'
+    return f'<figure><img src="{address}" alt="{escaped(alt)}"></figure>'
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Return a table of names and what they are."""
     rows = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>'
+        f'<tr><th scope="row">{escaped(name)}</th><td>{escaped(text)}</td></tr>'
         for name, text in pairs
     )
     return f'<div class="table"><table class="facts">\n{rows}\n</table></div>'
@@ -228,17 +245,19 @@ def numbers(
         caption: what it shows.
         ours: the column to look at, if there is one.
     """
-    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in headings)
+    head = "".join(f'<th scope="col">{escaped(each)}</th>' for each in headings)
     lines = []
     for name, *cells in rows:
         marked = "".join(
-            f'<td class="ours">{escape(cell)}</td>' if place == ours else f"<td>{escape(cell)}</td>"
+            f'<td class="ours">{escaped(cell)}</td>'
+            if place == ours
+            else f"<td>{escaped(cell)}</td>"
             for place, cell in enumerate(cells, 1)
         )
-        lines.append(f'<tr><th scope="row">{escape(name)}</th>{marked}</tr>')
+        lines.append(f'<tr><th scope="row">{escaped(name)}</th>{marked}</tr>')
     body = "\n".join(lines)
     return (
-        f'<div class="table"><table class="numbers">\n<caption>{escape(caption)}</caption>\n'
+        f'<div class="table"><table class="numbers">\n<caption>{escaped(caption)}</caption>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
 
@@ -249,10 +268,10 @@ def card_lines(card: Card) -> str:
 
 
 def _line(title: str, text: str) -> str:
-    meaning = escape(MEANINGS[title])
+    meaning = escaped(MEANINGS[title])
     stated = ' <em class="stated">stated by the builder</em>' if title in _STATED else ""
     return (
-        f'<div class="line"><details><summary><b>{escape(title)}</b> <span>{escape(text)}{stated}'
+        f'<div class="line"><details><summary><b>{escaped(title)}</b> <span>{escaped(text)}{stated}'
         f"</span></summary><p>{meaning}</p></details>"
         f'<p class="aside" aria-hidden="true">{meaning}</p></div>'
     )

@@ -149,10 +149,14 @@ def _columns(released: Released[RowLayout]) -> list[tuple[str, str]]:
     names = described.get("names") if described is not None else None
     if not isinstance(kernel, TableColumns) or not isinstance(names, list):
         return []
-    if len(names) != kernel.dim or not all(str(each).isprintable() for each in names):
-        raise CorruptRelease("Expected names of columns that can be printed, one for each.")
-    held = [f"{name} ({each.describe()})" for name, each in zip(names, kernel.columns, strict=True)]
-    return [("columns", "; ".join(held))]
+    if len(names) != kernel.dim:
+        raise CorruptRelease("Expected a name for each column.")
+    told = "; ".join(
+        f"{name} ({each.describe()})" for name, each in zip(names, kernel.columns, strict=True)
+    )
+    # Columns may have any name: a line break, say. Here all of them are in one line.
+    plain = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in told)
+    return [("columns", "".join(plain))]
 
 
 def size_of(released: Released[RowLayout], parts: str) -> str:
