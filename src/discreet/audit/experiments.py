@@ -250,6 +250,18 @@ def with_entropy(build: Callable[..., Any]) -> Build:
     return lambda data, _: build(data)
 
 
+def without_noise(build: Build, data: tuple[Any, Any]) -> tuple[Seen, Seen] | None:
+    """Return both releases without noise; None if the builder's function has chance of its own.
+
+    Args:
+        build: makes a release, of noise from any source.
+        data: without the unit, and with it.
+    """
+    one, again, other = (seen(build(each, Silent())) for each in (data[0], *data))
+    check_same(one.parts, other.parts)
+    return (one, other) if np.array_equal(one.vector, again.vector) else None
+
+
 def known(build: Build, data: tuple[Any, Any]) -> Known | None:
     """Return the experiment whose exact values are known; None if there are none.
 
@@ -259,13 +271,10 @@ def known(build: Build, data: tuple[Any, Any]) -> Known | None:
         build: makes a release, of noise from any source.
         data: without the unit, and with it.
     """
-    one, again, other = (seen(build(each, Silent())) for each in (data[0], *data))
-    if not (one.additive and other.additive):
+    exact = without_noise(build, data)
+    if exact is None or not all(each.additive for each in exact):
         return None
-    check_same(one.parts, other.parts)
-    if not np.array_equal(one.vector, again.vector):  # by chance of its own: nothing is exact
-        return None
-    return Known(build, data, (one.parts, other.parts))
+    return Known(build, data, (exact[0].parts, exact[1].parts))
 
 
 def check_same(some: Sequence[Part], others: Sequence[Part]) -> None:
@@ -288,17 +297,19 @@ def learned(
     data: tuple[Any, Any],
     view: Callable[[Any], Any] | None,
     samples: tuple[Sequence[Seen], Sequence[Seen]],
+    exact: tuple[Seen, Seen] | None = None,
 ) -> Learned:
     """Return the experiment whose direction is learned from some releases.
 
-    The difference of the means, in units of how far releases of one side spread, without the
-    numbers in which both look alike: most numbers may tell nothing.
+    The difference of the releases without noise, or of the means, in units of how far releases of
+    one side spread. Of means, without the numbers in which both look alike: most may tell nothing.
 
     Args:
         build: makes a release.
         data: without the unit, and with it.
         view: see `seen`.
         samples: releases without the unit, and with it.
+        exact: both without noise, where that is known.
     """
     vectors = [np.stack([each.vector for each in side]) for side in samples]
     if vectors[0].shape[1] != vectors[1].shape[1]:
@@ -307,11 +318,13 @@ def learned(
     count = min(len(side) for side in vectors)
     spread = np.sqrt(sum(side.var(axis=0) for side in vectors) / 2)
     spread = np.where(spread > 0, spread, max(float(spread.max()), 1.0) * 1e-9)
-    apart = (means[1] - means[0]) / spread
+    ends = means if exact is None else [each.vector for each in exact]
+    apart = (ends[1] - ends[0]) / spread
     # So much is found between two sides that are the same, in the largest of so many numbers.
     chance = math.sqrt(2 / count) * math.sqrt(2 * math.log(2 * len(apart)))
     clear = np.abs(apart) > chance
-    direction = np.where(clear, apart, 0.0) / spread if clear.any() else apart / spread
+    some = exact is None and bool(clear.any())
+    direction = np.where(clear, apart, 0.0) / spread if some else apart / spread
     middle = float((means[0] + means[1]) @ direction / 2)
     claimed = all(each.additive for side in samples for each in side)
     return Learned(

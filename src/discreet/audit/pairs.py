@@ -24,12 +24,13 @@ from discreet.audit.experiments import (
     Build,
     Draw,
     Experiment,
+    Known,
     accepts_entropy,
     checked_pair,
     few_rows,
-    known,
     learned,
     with_entropy,
+    without_noise,
 )
 from discreet.audit.looking import Seen, seen
 from discreet.audit.workers import map_forked
@@ -165,8 +166,9 @@ class Audit:
             lines.append(f"  the pair   {self.distance:.1%} as far apart as the promise allows for")
         if self.direction == "learned":
             lines.append(
-                "  direction  learned from half of the builds, so that only gross leaks are seen: "
-                "give your function an argument `entropy`, and hand it on"
+                "  direction  learned from half of the builds, so that only gross leaks are seen. "
+                "Exact sums are known where a release is sums and noise, and your function hands "
+                "on an argument `entropy`"
             )
         return "\n".join(lines)
 
@@ -253,11 +255,12 @@ def audit(
     made = with_entropy(build)
     run = Run(builds=builds, confidence=confidence, seed=seed, workers=workers, progress=progress)
     with few_rows():
-        found = known(made, data) if view is None and accepts_entropy(build) else None
+        exact = without_noise(made, data) if view is None and accepts_entropy(build) else None
         promise = claim(made, data)
-        if found is not None:
-            return run.audit(found, promise, name=name, began=began)
-        experiment, used = _learn(made, data, view, run)
+        if exact is not None and all(each.additive for each in exact):
+            sums = Known(made, data, (exact[0].parts, exact[1].parts))
+            return run.audit(sums, promise, name=name, began=began)
+        experiment, used = _learn(made, data, view, run, exact)
         return run.after(used).audit(experiment, promise, name=name, began=began)
 
 
@@ -294,7 +297,11 @@ def promise_in(release: Seen) -> Promise:
 
 
 def _learn(
-    build: Build, data: tuple[Any, Any], view: Callable[[Any], Any] | None, run: "Run"
+    build: Build,
+    data: tuple[Any, Any],
+    view: Callable[[Any], Any] | None,
+    run: "Run",
+    exact: tuple[Seen, Seen] | None,
 ) -> tuple[Experiment, int]:
     """Return an experiment that was learned from some builds, and how many these were."""
     count = max(int(run.builds * _LEARNING) // 2, 2)
@@ -306,7 +313,8 @@ def _learn(
         progress=run.progress,
         text="learning where to look",
     )
-    return learned(build, data, view, (made[:count], made[count:])), 2 * count
+    samples = (made[:count], made[count:])
+    return learned(build, data, view, samples, exact), 2 * count
 
 
 @dataclass(frozen=True, kw_only=True)

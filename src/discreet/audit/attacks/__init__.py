@@ -7,7 +7,7 @@ that what matters is how far a file moves towards what the row would add. `docs/
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +51,10 @@ _MOST_CLASSES = 100
 # If nobody says how many files: so many, or fewer if they are large.
 _TRIALS, _FEWEST_TRIALS, _NUMBERS = 20_000, 1_000, 10**9
 
-# One memory is asked for so many files that are attacked; and so many features of questions in all.
-_FILES_FOR_ONE, _FEWEST_ASKED, _FEATURES = 400, 10, 10**10
+# One memory is asked for so many files that are attacked; so many features of questions are made for
+# the last count of questions, and for each count before; and exact attention is asked so often.
+_FILES_FOR_ONE, _FEWEST_ASKED, _EXACTLY = 50, 10, 50
+_LAST_FEATURES, _FEATURES = 10**10, 25 * 10**8
 
 # What a feature of a question takes beside a number of a file.
 _COST = 1 / 15
@@ -158,17 +160,17 @@ def attack(
     trials = _validate.whole("trials", trials, at_least=100, at_most=10**7)
     questions = _validate.whole("questions", questions, at_least=10, at_most=10**8)
     plan = _Plan.of(scene, _classes(scene, classes), trials)
-    asked = _asked(trials, questions, scene)
-    cost = max(int(questions * scene.layout.kernel.features * _COST / size), 1)
+    limits = _limits(trials, questions, scene.layout.kernel.features)
+    costs = [1 + int(each * scene.layout.kernel.features * _COST / size) for each in limits]
     with (
         warnings.catch_warnings(),
         threadpool_limits(1, user_api="blas"),  # files are attacked side by side
-        progress_bar("attacking files", rows=2 * trials + asked * cost, show=progress) as advance,
+        progress_bar("attacking files", rows=2 * trials + sum(costs), show=progress) as advance,
     ):
         # Files are attacked, and nobody is told to believe their answers.
         warnings.simplefilter("ignore", MostlyNoiseWarning)
         warnings.simplefilter("ignore", NotPrivateWarning)
-        return _attacked(plan, asked, questions, advance, lambda: advance(cost))
+        return _attacked(plan, limits, advance, map(advance, costs))
 
 
 def _options(**given: Any) -> Options:  # noqa: ANN401 (those of `build`)
@@ -197,14 +199,18 @@ def _classes(scene: Scene, classes: Array) -> Floats:
     return given
 
 
-def _asked(trials: int, questions: int, scene: Scene) -> int:
-    """Return how many memories are asked."""
-    most = _FEATURES // (questions * scene.layout.kernel.features)
-    return int(np.clip(min(trials // _FILES_FOR_ONE, most), _FEWEST_ASKED, None))
+def _limits(trials: int, questions: int, features: int) -> list[int]:
+    """Return how many questions each memory is asked: few of them all, and more of them fewer."""
+    limits: list[int] = []
+    for level in reversed(levels(questions)):
+        made = _LAST_FEATURES if level == questions else _FEATURES
+        most = min(trials // _FILES_FOR_ONE, made // (level * features))
+        limits += [level] * (max(most, _FEWEST_ASKED) - len(limits))
+    return limits
 
 
 def _attacked(
-    plan: _Plan, asked: int, questions: int, advance: Advance, asked_one: Callable[[], object]
+    plan: _Plan, limits: list[int], advance: Advance, asked: Iterator[object]
 ) -> Attacked:
     scene, exact = plan.scene, Exact.of(plan.scene)
     present = scene.seen(plan.targets, list(plan.values), advance)
@@ -216,7 +222,7 @@ def _attacked(
         membership=_membership(plan, exact, present, absent, claimed),
         attribute=_attribute(plan, exact, present, claimed),
         secret=_secret(plan, exact, present, claimed),
-        questions=_questions(plan, asked, questions, claimed, asked_one),
+        questions=_questions(plan, limits, claimed, asked),
     )
 
 
@@ -407,35 +413,27 @@ def _apart(estimates: Floats, truth: Floats) -> float:
 
 
 def _questions(
-    plan: _Plan, asked: int, questions: int, claimed: Promise, asked_one: Callable[[], object]
+    plan: _Plan, limits: list[int], claimed: Promise, asked: Iterator[object]
 ) -> tuple[Asked, ...]:
     scene, coins = plan.scene, Coins(1)
-    hidden = coins.whole(len(plan.classes), asked)
-    targets = coins.whole(len(scene.targets), asked)
+    hidden = coins.whole(len(plan.classes), len(limits))
+    targets = coins.whole(len(scene.targets), len(limits))
+    counts = levels(max(limits))
 
     def one(place: int) -> tuple[list[int], list[int]]:
         which = Hidden(int(targets[place]), plan.classes[hidden[place]], plan.classes, place)
-        first, *_ = levels(questions)
-        return (
-            ask_memory(scene, which, questions),
-            ask_exactly(scene, which, first),
-        )
+        exactly = ask_exactly(scene, which, counts[0]) if place < _EXACTLY else []
+        return ask_memory(scene, which, limits[place]), exactly
 
-    private, exactly = [], []
-    for by_memory, by_exact in scene.each(one, range(asked)):
-        private.append(by_memory)
-        exactly.append(by_exact[0])
-        asked_one()
-    share = float(np.mean(np.array(exactly) == hidden))
-    right = np.array(private) == hidden[:, None]
-    return tuple(
-        Asked(
-            count,
-            Named(
-                **_figures(right[:, place], len(plan.classes), claimed),
-                exact_attention=share,
-                exact_retrieval=None,
-            ),
-        )
-        for place, count in enumerate(levels(questions))
-    )
+    private, exact = [], []
+    for place, (named, exactly) in enumerate(scene.each(one, range(len(limits)))):
+        private.append(np.array(named) == hidden[place])
+        exact += [each == hidden[place] for each in exactly]
+        next(asked)
+    found = []
+    for at, count in enumerate(counts):
+        right = np.array([each[at] for each in private if len(each) > at])
+        figures = _figures(right, len(plan.classes), claimed)
+        share = float(np.mean(exact))
+        found.append(Asked(count, Named(**figures, exact_attention=share, exact_retrieval=None)))
+    return tuple(found)

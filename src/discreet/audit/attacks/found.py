@@ -282,7 +282,7 @@ def _page(made: Attacked) -> list[str]:
         _estimate(secret),
         "",
         _by_questions(asked),
-        *_table([_named("questions", f"{each.questions:,}", each.named) for each in asked]),
+        *_table([_asked(each) for each in asked]),
         _exactly([asked[0].named]),
     ]
 
@@ -310,6 +310,11 @@ def _named(title: str, text: str, named: Named) -> dict[str, str]:
     return {title: text, **_figures(named)}
 
 
+def _asked(each: Asked) -> dict[str, str]:
+    counts = {"questions": f"{each.questions:,}", "memories": f"{each.named.trials:,}"}
+    return {**counts, **_figures(each.named)}
+
+
 def _figures(found: Found | Named) -> dict[str, str]:
     low, high = found.interval
     return {
@@ -331,11 +336,8 @@ def _exactly(found: Sequence[Found | Named]) -> str:
 
 
 def _by_questions(asked: tuple[Asked, ...]) -> str:
-    named = asked[0].named
-    return (
-        f"Which of {named.candidates:,}, by questions alone? Each is chosen by the answers before "
-        f"({named.trials:,} memories)."
-    )
+    candidates = asked[0].named.candidates
+    return f"Which of {candidates:,}, by questions alone, each chosen by the answers before?"
 
 
 def _estimate(secret: Secret) -> str:
