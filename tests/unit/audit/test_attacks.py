@@ -311,3 +311,12 @@ def test_noise_of_the_operating_system_is_the_default():
     made = attack(KEYS, VALUES, **SMALL)
     assert made.holds
     assert made.membership.files == 100
+
+
+def test_few_questions_are_asked_of_many_memories_and_many_of_fewer():
+    limits = attacks._limits(20_000, 100_000, 2_048)
+    counts = [sum(each >= level for each in limits) for level in levels(100_000)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 400
+    assert 40 < counts[-1] < 100 < counts[-2] < 200
+    assert attacks._limits(100, 20, 2_048) == [20] * 10

@@ -7,7 +7,7 @@ that what matters is how far a file moves towards what the row would add. `docs/
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +51,8 @@ _MOST_CLASSES = 100
 # If nobody says how many files: so many, or fewer if they are large.
 _TRIALS, _FEWEST_TRIALS, _NUMBERS = 20_000, 1_000, 10**9
 
-# One memory is asked for so many files that are attacked; so many features of questions are made for
-# the last count of questions, and for each count before; and exact attention is asked so often.
+# One memory is asked for so many files that are attacked, and so often exact attention; so many
+# features of questions are made for the last count of questions, and for each count before.
 _FILES_FOR_ONE, _FEWEST_ASKED, _EXACTLY = 50, 10, 50
 _LAST_FEATURES, _FEATURES = 10**10, 25 * 10**8
 
@@ -170,7 +170,7 @@ def attack(
         # Files are attacked, and nobody is told to believe their answers.
         warnings.simplefilter("ignore", MostlyNoiseWarning)
         warnings.simplefilter("ignore", NotPrivateWarning)
-        return _attacked(plan, limits, advance, map(advance, costs))
+        return _attacked(plan, limits, advance, lambda place: advance(costs[place]))
 
 
 def _options(**given: Any) -> Options:  # noqa: ANN401 (those of `build`)
@@ -210,7 +210,7 @@ def _limits(trials: int, questions: int, features: int) -> list[int]:
 
 
 def _attacked(
-    plan: _Plan, limits: list[int], advance: Advance, asked: Iterator[object]
+    plan: _Plan, limits: list[int], advance: Advance, asked: Callable[[int], object]
 ) -> Attacked:
     scene, exact = plan.scene, Exact.of(plan.scene)
     present = scene.seen(plan.targets, list(plan.values), advance)
@@ -413,7 +413,7 @@ def _apart(estimates: Floats, truth: Floats) -> float:
 
 
 def _questions(
-    plan: _Plan, limits: list[int], claimed: Promise, asked: Iterator[object]
+    plan: _Plan, limits: list[int], claimed: Promise, asked: Callable[[int], object]
 ) -> tuple[Asked, ...]:
     scene, coins = plan.scene, Coins(1)
     hidden = coins.whole(len(plan.classes), len(limits))
@@ -429,7 +429,7 @@ def _questions(
     for place, (named, exactly) in enumerate(scene.each(one, range(len(limits)))):
         private.append(np.array(named) == hidden[place])
         exact += [each == hidden[place] for each in exactly]
-        next(asked)
+        asked(place)
     found = []
     for at, count in enumerate(counts):
         right = np.array([each[at] for each in private if len(each) > at])
