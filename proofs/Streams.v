@@ -613,7 +613,7 @@ Theorem stream_of_code (T : nat) (y x x' : nat -> X -> int) (S eta A : F) (k n b
   A * participation_squared (share W wu F) (decay a du F) k b <= S ^+ 2 ->
   rho a du wu F ^+ 2 * steps%:~R * (\sum_z weight z ^+ 2) <= eta ^+ 2 ->
   sq (all_moved a W du wu half weight (T := T) y x x') <= (S + eta) ^+ 2.
-Proof.
+Proof using All.
 move=> ad W0 Ws Ts nk b0 sp only cA S0 e0 AS eb.
 have du0 : 0 < du by move: code_du; rewrite /decay_unit; lia.
 have wu0 : 0 < wu by move: code_wu; rewrite /weight_unit; lia.

@@ -1,5 +1,6 @@
 """Machine-checked proofs: what the notes name is there, constants are the code's, Coq agrees."""
 
+import functools
 import importlib.util
 import inspect
 import math
@@ -196,8 +197,13 @@ def test_the_numbers_of_a_stream_are_those_of_the_proof():
     assert participation.sensitivity(strategy) == pytest.approx(math.sqrt(squared))
 
 
+@functools.cache
+def coq_is_there():
+    return check.ready()
+
+
 def needs_coq():
-    if shutil.which("coqc") is None or not check.ready():
+    if not coq_is_there():
         pytest.skip("needs Coq and mathcomp: make proofs installs them where there is apt-get")
 
 

@@ -223,6 +223,17 @@ def test_a_strategy_that_is_none_is_refused(decays, weights):
         Strategy(decays, weights)
 
 
+def test_the_sum_of_buffers_has_room_where_the_buffers_have():
+    """`check_room` looks at the widest; int64 is twice as large. privacy.md, Streams, 7."""
+    for strategy in correlated._table():
+        _, spread = correlated._after(*strategy.dynamics(0.0), MOST_STEPS)
+        weights = np.array(strategy.weights, dtype=np.float64)
+        covariance = spread[:-1, :-1] * np.outer(weights, weights)
+        widest = math.sqrt(np.max(np.diag(covariance)))
+        assert math.sqrt(np.sum(covariance)) < 2.6 * widest
+    assert 46 * 2.6 * correlated._LARGEST / correlated._DEVIATIONS < 2**63
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
