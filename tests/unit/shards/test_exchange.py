@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import CorruptRelease, InvalidInput
+from discreet._arrays import digests_of
 from discreet.shards import Job, exchange
+from discreet.sums.source import tables_of
 from discreet.testing import Silent
 
 ROWS = 48
@@ -139,6 +141,20 @@ def test_nothing_of_a_row_can_be_read():
     [piece] = ONE.scatter((secret, VALUES[:1]), shard="a", parts=1, groups=["somebody"])
     assert secret[0, 0].tobytes() not in piece
     assert b"somebody" not in piece
+
+
+def test_hashes_of_ids_need_the_key_of_the_job():
+    """Who gets hold of opened pieces and has a list of people finds nobody in it."""
+    people = np.array(["her", "him"])
+    found = [set(digests_of(people).tolist())]
+    for key in (bytes(32), bytes(range(32))):
+        chunks = [(tables_of([(KEYS[:2], VALUES[:2])]), people)]
+        pieces = exchange.scatter(chunks, shard="a", parts=1, digest="", key=key)
+        (_, _, groups), _ = exchange.gather(
+            pieces, part=0, parts=1, expected={"a"}, digest="", key=key
+        )
+        found.append(set(groups.tolist()))
+    assert len(set.union(*found)) == sum(map(len, found)) == 6
 
 
 def test_the_length_of_a_piece_says_little():
