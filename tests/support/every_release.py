@@ -125,13 +125,12 @@ class Kind:
     ask: Callable[[Any], Any] = lambda release: release.card.to_dict()
     options: dict[str, Any] = field(default_factory=dict)
 
-    def build(self, folder, *, planted=True, entropy=None, rows=None):
-        """A release of the rows; warnings that rows are few are none."""
+    def build(self, folder, *, planted=True, entropy=None, rows=None, quiet=True):
+        """A release of the rows; quiet: without the warning that they are few."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MostlyNoiseWarning)
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            if self.make.__name__ == "structure":
-                warnings.simplefilter("ignore", UserWarning)
+            if quiet:
+                warnings.simplefilter("ignore", MostlyNoiseWarning)
+                warnings.simplefilter("ignore", PrivacyLeakWarning)
             rows = data(planted=planted) if rows is None else rows
             return self.make(rows, folder, {"entropy": entropy, **self.options})
 
@@ -324,7 +323,7 @@ KINDS = {
         memory, attended, {"scale": 1.0, "kernel": "minimax", "eps_s": 0.5}
     ),
     "memory near landmarks": Kind(landmarks, attended),
-    "memories": Kind(memories, lambda several: tuple(attended(each) for each in several[:1])[0]),
+    "memories": Kind(memories, lambda several: attended(several[0])),
     "least squares": Kind(least_squares, predicted),
     "softmax regression": Kind(softmax, lambda release: release.probabilities(queries())),
     "numbers in rounds": Kind(glm, lambda release: release.predict(queries())),

@@ -249,7 +249,10 @@ def run(
                 parts = _near(plan, plan.topics, door, texts, words)
             door.begin = lambda _: unseen
         if plan.facts:
-            parts = replace(parts, names=_names(plan, door, texts, cache, progress=progress))
+            try:
+                parts = replace(parts, names=_names(plan, door, texts, cache, progress=progress))
+            finally:
+                facts_of_text.forget(plan.rarity)
         return parts, door
 
 

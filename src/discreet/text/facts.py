@@ -97,6 +97,20 @@ def rarity(language: str = "en") -> Rarity:
     return zipf
 
 
+def forget(rarity: Rarity | None) -> None:
+    """Let go of all words that were looked up: they are those of private texts.
+
+    They are kept to be found again, here and by wordfreq, and would be as long as a release is.
+
+    Args:
+        rarity: of `rarity`; whatever has no memory has nothing to forget.
+    """
+    import wordfreq
+
+    getattr(rarity, "cache_clear", lambda: None)()
+    getattr(wordfreq, "_wf_cache", {}).clear()
+
+
 class _Token(NamedTuple):
     """A word of a text, PRIVATE: its spelling in any text, where it is, and how it is set."""
 
