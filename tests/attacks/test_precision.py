@@ -70,8 +70,10 @@ def test_what_differs_between_neighbours_are_whole_numbers(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in STRUCTURES])
 def test_what_a_file_says_of_itself_is_the_same_for_neighbours(kind, tmp_path):
-    """Scales, steps of the lattice, sizes: all of it. (Trees know the number of rows: it is public
-    where one is replaced by another.)"""
+    """Scales, steps of the lattice, sizes: all of it.
+
+    Trees know the number of rows: it is public where one is replaced by another.
+    """
     (one, _), (two, _) = neighbour_files(kind, tmp_path)
     said, other = plain(one), plain(two)
     if kind == "corpus":  # how many texts there are, as the noisy counts say it
@@ -109,7 +111,7 @@ def test_counts_of_names_are_whole_numbers_over_a_public_one(shelf):
     assert made.guarantee.epsilon > 0
 
 
-@pytest.mark.parametrize("kind", ["memory", "least squares", "softmax regression", "table"])
+@pytest.mark.parametrize("kind", ["memory", "least squares", "softmax regression"])
 def test_low_bits_are_those_of_noise(kind, tmp_path):
     """Exact sums of the same rows again and again; what is added covers the last bits evenly."""
     states = []
@@ -128,8 +130,7 @@ def evenly(low):
 
 
 def test_the_law_of_noise_has_no_gaps():
-    """Every whole number near the middle comes out, whatever it is added to: no sum is told apart
-    from its neighbour by what cannot be."""
+    """Every whole number near the middle comes out, whatever it is added to."""
     drawn = RoundedGaussian(sigma=3.0).sample(100_000, entropy=SystemEntropy())
     for moved in (0, 1, 2**40 + 1):
         assert set(range(moved - 6, moved + 7)) <= set((drawn + moved).tolist())

@@ -9,7 +9,7 @@ from scipy import special
 from discreet.accounting import DiscreteLaplace, gaussian_sigma
 from discreet.accounting.promise import Promise
 from discreet.audit.experiments import Draw
-from discreet.audit.pairs import Run
+from discreet.audit.pairs import Noise, Run
 from discreet.privacy import Guarantee
 
 # Each is run with a fixed seed, so it fails always or never.
@@ -33,7 +33,7 @@ class Gaussians:
     def draw(self, side, entropy):
         noise = self.times * self.rng.normal()
         score = self.mu * noise + (self.mu**2 / 2 if side else -(self.mu**2) / 2)
-        return Draw(score, self.mu**2, noise**2, noise**4, 1)
+        return Draw(score, self.mu**2, noise**2, 3.0, 1)
 
 
 class Laplaces:
@@ -98,3 +98,24 @@ def test_what_is_not_gaussian_is_bounded_by_its_definition():
     assert likely(int(np.sum(epsilons > 1)), 1 - CONFIDENCE)
     assert np.median(epsilons) > 0.2
     assert np.mean(found(Laplaces, 0.25, delta=0.0, audits=50) > 1) > 0.95
+
+
+@pytest.mark.parametrize(("draw", "fourth"), [("normal", 3.0), ("laplace", 6.0)])
+def test_noise_is_called_small_as_rarely_as_said_though_numbers_are_few(draw, fourth):
+    doubt, size = 0.01, 160
+    rng = np.random.default_rng(1)
+    squares = (getattr(rng, draw)(size=(AUDITS * 10, size)) ** 2).sum(axis=1)
+    unit = 2.0 if draw == "laplace" else 1.0  # their variance
+
+    def small(times):
+        draws = [[Draw(0.0, 0.0, times**2 * each / unit, fourth * size, size)] for each in squares]
+        return float(np.mean([Noise.of(each, doubt).at_most < 1 for each in draws]))
+
+    assert small(1.0) <= doubt
+    assert small(2 / 3) > (0.95 if draw == "normal" else 0.5)
+    assert small(3 / 2) == 0
+
+
+def test_few_numbers_say_nothing_of_noise():
+    assert Noise.of([Draw(0.0, 0.0, 0.1, 6.0, 1)], 1e-4).at_most == math.inf
+    assert Noise.of([Draw(0.0)], 1e-4) is None

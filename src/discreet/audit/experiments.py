@@ -22,6 +22,7 @@ from discreet.accounting import Mechanism
 from discreet.audit.looking import (
     Part,
     Seen,
+    kurtosis,
     log_ratio,
     mechanisms,
     seen,
@@ -29,6 +30,7 @@ from discreet.audit.looking import (
 )
 from discreet.errors import InvalidInput, MostlyNoiseWarning
 from discreet.noise import Entropy
+from discreet.noise.exact import IntegerLaw
 from discreet.privacy import Neighbours
 from discreet.testing import Silent
 
@@ -54,14 +56,14 @@ class Draw:
         squared: the squared distance of the two exact releases in units of the noise; 0 if that is
             not known.
         squares: the sum of squares of its noise, in units of what is claimed.
-        fourth: the sum of fourth powers.
+        fourths: what the sum of fourth powers is on average, if the noise has the laws claimed.
         numbers: how many numbers of known noise there are.
     """
 
     score: float
     squared: float = 0.0
     squares: float = 0.0
-    fourth: float = 0.0
+    fourths: float = 0.0
     numbers: int = 0
 
 
@@ -142,33 +144,36 @@ class Known:
         """
         parts = seen(self.build(self.data[side], entropy)).parts
         check_same(parts, self.exact[side])
-        score, noises = 0.0, list[Floats]()
+        score, noises = 0.0, list[Noisy]()
         for part, without, with_unit in zip(parts, *self.exact, strict=True):
             if part.law is None:
                 raise InvalidInput("Expected the same kind of release each time.")
             shift = with_unit.values - without.values
             score += log_ratio(part.law, part.values - without.values, shift)
-            noises.append(
-                (part.values - self_values(without, with_unit, side)) / math.sqrt(part.law.variance)
-            )
+            exact = with_unit if side else without
+            noises.append((part.law, part.values - exact.values))
         return measured(score, self.squared, noises)
 
 
-def self_values(without: Part, with_unit: Part, side: int) -> Floats:
-    """Return the exact values of the side that was built."""
-    return with_unit.values if side else without.values
+# Noise, and the law that is claimed of it.
+Noisy = tuple[IntegerLaw, Floats]
 
 
-def measured(score: float, squared: float, noises: Sequence[Floats]) -> Draw:
+def measured(score: float, squared: float, noises: Sequence[Noisy]) -> Draw:
     """Return a draw with what its noise looks like.
 
     Args:
         score: of the release.
         squared: the squared distance of both sides.
-        noises: the noise on all numbers, in units of what is claimed.
+        noises: the noise on all numbers, and the law of each.
     """
-    noise = np.concatenate(noises)
-    return Draw(score, squared, float(noise @ noise), float(np.sum(noise**4)), len(noise))
+    return Draw(
+        score,
+        squared,
+        squares=math.fsum(float(noise @ noise) / law.variance for law, noise in noises),
+        fourths=math.fsum(len(noise) * kurtosis(law) for law, noise in noises),
+        numbers=sum(len(noise) for _, noise in noises),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +218,8 @@ class Learned:
             side: 1 if the unit is there, else 0.
             entropy: where the noise comes from.
         """
-        vector = seen(self.build(self.data[side], entropy), view=self.view).vector
+        found = seen(self.build(self.data[side], entropy), view=self.view)
+        vector = found.vector
         if vector.shape != self.direction.shape:
             raise InvalidInput("Expected releases of both data sets to have one and the same size.")
         score = float(vector @ self.direction) - self.middle
@@ -221,7 +227,13 @@ class Learned:
             return Draw(score)
         # The mean of so many has noise of its own.
         noise = (vector - self.means[side]) / math.sqrt(1 + 1 / self.learnt)
-        return measured(score, 0.0, [noise])
+        kurtoses = (kurtosis(each.law) * len(each.values) for each in found.parts if each.law)
+        return Draw(
+            score,
+            squares=float(noise @ noise),
+            fourths=math.fsum(kurtoses),
+            numbers=len(noise),
+        )
 
 
 def accepts_entropy(build: Callable[..., Any]) -> bool:

@@ -19,7 +19,7 @@ from discreet.accounting import Gaussian, Mechanism, Receipt
 from discreet.errors import InvalidInput
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
 from discreet.noise.correlated import Strategy
-from discreet.noise.exact import IntegerLaw
+from discreet.noise.exact import SMALLEST_SCALE, IntegerLaw
 from discreet.paper.distance import DistanceState
 from discreet.paper.softmax import SumsState
 from discreet.paper.structure import Structure
@@ -110,7 +110,8 @@ def mechanisms(
 ) -> list[tuple[Mechanism, int]]:
     """Return what a shift of numbers with noise amounts to, for the accountant.
 
-    Laplace noise whose tails are cut off is taken for whole: that is less than it tells.
+    Laplace noise whose tails are cut off is taken for whole, and noise that no account can hold for
+    the least that one can: both are less than it tells.
 
     Args:
         law: of the noise on each.
@@ -118,20 +119,34 @@ def mechanisms(
         times: what the noise is multiplied by.
         neighbours: what the two sides are.
     """
+    scale = max(_scale(law) * times, SMALLEST_SCALE)
     if isinstance(law, RoundedGaussian):
-        sigma, length = law.sigma * times, float(np.linalg.norm(shift))
-        found = Gaussian(sigma=sigma, sensitivity=length, neighbours=neighbours) if length else None
+        length = float(np.linalg.norm(shift))
+        found = Gaussian(sigma=scale, sensitivity=length, neighbours=neighbours) if length else None
         return [] if found is None else [(found, 1)]
-    scale = _scale(law)
     steps, counts = np.unique(np.abs(shift[shift != 0]).astype(np.int64), return_counts=True)
     return [
-        (LaplaceMechanism(scale=scale * times, sensitivity=step, neighbours=neighbours), count)
+        (LaplaceMechanism(scale=scale, sensitivity=step, neighbours=neighbours), count)
         for step, count in zip(steps.tolist(), counts.tolist(), strict=True)
     ]
 
 
+def kurtosis(law: IntegerLaw) -> float:
+    """Return E[Z⁴]/E[Z²]² of noise, or more: what its squares vary by.
+
+    Of Laplace noise with q = e^(-1/scale): 3 + (1 + 4q + q²)/(2q); tails that are cut off make it
+    less.
+
+    Args:
+        law: of the noise.
+    """
+    return 3.0 if isinstance(law, RoundedGaussian) else 5 + math.cosh(1 / _scale(law))
+
+
 def _scale(law: IntegerLaw) -> float:
-    """Return b of Laplace noise, whole or with tails that are cut off."""
+    """Return σ of Gaussian noise, or b of Laplace noise, whole or with tails that are cut off."""
+    if isinstance(law, RoundedGaussian):
+        return law.sigma
     if isinstance(law, DiscreteLaplace):
         return law.scale
     if isinstance(law, TruncatedLaplace):

@@ -40,8 +40,9 @@ from discreet.testing import Seeded
 # A claim is met but for rounding of the account.
 _ROUNDING = 1 + 1e-9
 
-# Noise is said to be too small, or not normal, only if that is surer than this.
-_NOISE_DOUBT, _SHAPE_DOUBT = 1e-4, 1e-3
+# How much of the doubt is for the size of the noise; and noise is said not to be normal only if
+# that is surer than this.
+_NOISE_SHARE, _SHAPE_DOUBT = 0.01, 1e-3
 
 # Of what is learned from: half of all builds where a direction is, a fifth where a threshold is.
 _LEARNING, _CHOOSING = 0.5, 0.2
@@ -54,7 +55,7 @@ class Noise:
 
     Attributes:
         ratio: of standard deviations; 1 if it is as claimed.
-        at_most: it is surely not larger.
+        at_most: it is surely not larger; infinite where so few numbers do not tell.
         numbers: of so many draws.
     """
 
@@ -63,16 +64,27 @@ class Noise:
     numbers: int
 
     @classmethod
-    def of(cls, draws: Sequence[Draw]) -> "Noise | None":
-        """Return the noise in releases; None if none has numbers of known noise."""
+    def of(cls, draws: Sequence[Draw], doubt: float) -> "Noise | None":
+        """Return the noise in releases; None if none has numbers of known noise.
+
+        How much squares vary is that of the laws that are claimed, at another scale: where numbers
+        are few, what is seen of it goes with what is seen of the size, and would call noise small.
+
+        Args:
+            draws: all of them.
+            doubt: the probability that it is larger than `at_most`.
+        """
         numbers = sum(each.numbers for each in draws)
         if not numbers:
             return None
         square = math.fsum(each.squares for each in draws) / numbers
-        fourth = math.fsum(each.fourth for each in draws) / numbers
-        error = math.sqrt(max(fourth - square**2, 0.0) / numbers)
-        most = square - float(special.ndtri(_NOISE_DOUBT)) * error
-        return cls(math.sqrt(square), math.sqrt(most), numbers)
+        fourth = math.fsum(each.fourths for each in draws) / numbers
+        # Of the mean of squares, in units of their true mean: nearly normal, with a thinner tail
+        # below.
+        error = math.sqrt((fourth - 1) / numbers)
+        least = 1 + float(special.ndtri(doubt)) * error
+        most = math.sqrt(square / least) if least > 0 else math.inf
+        return cls(math.sqrt(square), most, numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +132,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, object]:
         """Return what was found under its names, ready for JSON."""
+        most = math.inf if self.noise is None else self.noise.at_most
         return {
             "name": self.name,
             "epsilon_lower": self.epsilon_lower,
@@ -138,7 +151,7 @@ class Audit:
             "hits": self.test.hits,
             "with_unit": self.test.with_unit,
             "noise_ratio": None if self.noise is None else self.noise.ratio,
-            "noise_at_most": None if self.noise is None else self.noise.at_most,
+            "noise_at_most": most if math.isfinite(most) else None,
         }
 
     def __str__(self) -> str:
@@ -377,8 +390,9 @@ class Run:
             progress=self.progress,
         )
         without, with_unit = draws[0::2], draws[1::2]
-        doubt = 1 - self.confidence
-        noise = Noise.of(draws)
+        size = _NOISE_SHARE * (1 - self.confidence)
+        doubt = 1 - self.confidence - size
+        noise = Noise.of(draws, size)
         if promise.mu is not None:
             test, lower = _of_gaussian(without, with_unit, promise, experiment, doubt)
         else:
@@ -408,7 +422,9 @@ def _of_noise(experiment: Experiment, noise: Noise | None, delta: float) -> floa
 
     Where noise has the laws that the receipt names; only its size is measured.
     """
-    pairs = [] if noise is None else experiment.mechanisms(noise.at_most)
+    if noise is None or not math.isfinite(noise.at_most):
+        return 0.0
+    pairs = experiment.mechanisms(noise.at_most)
     if not pairs:
         return 0.0
     if delta == 0:

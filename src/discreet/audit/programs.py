@@ -7,17 +7,16 @@ known how far the other would have been, with the same past. The likelihood rati
 is the sum over all passes. `docs/privacy.md`, "Rounds".
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet._typing import Floats, Integers
+from discreet._typing import Integers
 from discreet.accounting import Mechanism as Account
 from discreet.accounting.promise import Promise
-from discreet.audit.experiments import Draw, measured
+from discreet.audit.experiments import Draw, Noisy, measured
 from discreet.audit.looking import log_ratio, squared_distance
 from discreet.noise import Entropy
 from discreet.sums.accumulate import Accumulator
@@ -34,7 +33,7 @@ class TwinDoor(Door[Any]):
     Attributes:
         score: ln(likelihood of all that came out under the rows / under the neighbour).
         squared: Σ over passes of the squared distance of both sums, in units of the noise.
-        noises: the noise on all numbers, in units of what is claimed.
+        noises: the noise on all numbers, and the law of each.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class TwinDoor(Door[Any]):
         """
         super().__init__(settings, entropy=entropy, passes=passes)
         self.score, self.squared = 0.0, 0.0
-        self.noises: list[Floats] = []
+        self.noises: list[Noisy] = []
         self._neighbour = neighbour
         self._others: list[Integers] = []
 
@@ -87,7 +86,7 @@ class TwinDoor(Door[Any]):
             shift = np.asarray(other - own, dtype=np.float64).ravel()
             self.score -= log_ratio(law, noise, shift)
             self.squared += squared_distance(law, shift)
-            self.noises.append(noise / math.sqrt(law.variance))
+            self.noises.append((law, noise))
         self._others = []
         return noisy
 

@@ -8,10 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet
-from discreet.audit.looking import fresh_draws, log_ratio, seen, squared_distance
+from discreet.accounting import Gaussian
+from discreet.audit.looking import (
+    fresh_draws,
+    kurtosis,
+    log_ratio,
+    mechanisms,
+    seen,
+    squared_distance,
+)
 from discreet.errors import InvalidInput
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
 from discreet.noise.correlated import Participation, Reading, chosen
+from discreet.noise.exact import SMALLEST_SCALE
+from discreet.privacy import Neighbours
 from discreet.testing import Seeded, Silent
 
 LAWS = (
@@ -46,6 +56,24 @@ def test_distances_are_in_standard_deviations():
     law = DiscreteLaplace(scale=100.0)
     apart = squared_distance(law, np.array([math.sqrt(law.variance)]))
     assert apart == pytest.approx(1)
+
+
+@pytest.mark.parametrize("law", [*LAWS, DiscreteLaplace(scale=0.5)], ids=str)
+def test_fourth_powers_of_noise_are_no_larger_than_said(law):
+    numbers = np.arange(-600, 601)
+    mass = law.pmf(numbers)
+    found = np.sum(mass * numbers**4.0) / np.sum(mass * numbers**2.0) ** 2
+    assert found == pytest.approx(kurtosis(law), rel=0.02 if law.variance > 1 else 1e-6) or (
+        isinstance(law, TruncatedLaplace) and found < kurtosis(law)
+    )
+
+
+@pytest.mark.parametrize("law", [RoundedGaussian(sigma=0.5), DiscreteLaplace(scale=0.5)], ids=str)
+def test_noise_that_no_account_can_hold_counts_as_the_least_that_one_can(law):
+    [(found, count)] = mechanisms(law, np.array([0.0, 2.0]), 0.4, Neighbours.ADD_REMOVE)
+    assert count == 1
+    assert found.sensitivity == 2
+    assert (found.sigma if isinstance(found, Gaussian) else found.scale) == SMALLEST_SCALE
 
 
 def memory(entropy, **options):

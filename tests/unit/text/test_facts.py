@@ -28,6 +28,16 @@ def encoder(text):
     return counts / np.linalg.norm(counts)
 
 
+def seconds(text):
+    """Of the processor: the least of a few runs."""
+    taken = []
+    for _ in range(3):
+        start = time.process_time()
+        found(text)
+        taken.append(time.process_time() - start)
+    return max(min(taken), 1e-4)
+
+
 class TestCandidates:
     def test_names_and_rare_words_are_found_and_common_ones_are_not(self):
         text = (
@@ -105,14 +115,13 @@ class TestCandidates:
         "text", ["@ " + "a" * 10**6, "Aa" * 10**6, "a'" * 10**6, "\ufdfa" * 10**6]
     )
     def test_no_text_takes_long(self, text):
-        start = time.perf_counter()
+        """A text ten times as long takes ten times as long at most, not a hundred times."""
         assert len(found(text)) < 10
-        assert time.perf_counter() - start < 1
+        assert seconds(text) < 40 * seconds(text[: len(text) // 10])
 
     def test_only_the_beginning_of_a_huge_text_is_looked_at(self):
-        start = time.perf_counter()
         assert found("so " * 3_000_000 + "Zorblio") == ()
-        assert time.perf_counter() - start < 2
+        assert seconds("so " * 3_000_000) < 10 * seconds("so " * 300_000)
         assert found(" " * (facts.LONGEST_TEXT - 7) + "Zorblio") == ("zorblio",)
 
     @settings(max_examples=100, deadline=None)
