@@ -128,14 +128,11 @@ class Lattice:
             _validate.reject(
                 "norm", norm, f"1 to 2^{room - 1} units of a lattice of {self.bits} bits"
             )
-        limit = 2.0 ** (room - self.bits)
-        if np.max(np.abs(values), initial=0.0) < limit:
-            scaled = values * 2.0**self.bits
-        else:
-            # A row too large for int64 is first halved as often as needed: it keeps its direction.
-            largest = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
-            halvings = np.maximum(np.frexp(largest)[1] + self.bits - room, 0)
-            scaled = np.ldexp(values, self.bits - halvings)
+        # A row too large for int64 is first halved as often as needed: it keeps its direction. The
+        # same is done with all rows, so that the time it takes does not tell whether there is one.
+        largest = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
+        halvings = np.maximum(np.frexp(largest)[1] + self.bits - room, 0)
+        scaled = np.ldexp(values, self.bits - halvings)
         return _shrink_long_rows(np.rint(scaled).astype(np.int64), radius)
 
 
