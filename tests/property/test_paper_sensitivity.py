@@ -118,6 +118,20 @@ def test_a_tree_of_real_leaves_covers_rounding_too(leaves, data):
         assert np.abs(one.state.forest.level(k) - other.state.forest.level(k)).sum() <= claimed
 
 
+def test_rounding_adds_what_is_covered_for_it():
+    """All leaves but one change by a fiftieth of a step, over a border; one by all the rest."""
+    options = {"sensitivity": 1.0, "epsilon": 1.0, "delta": 1e-6, "upper": 1.0}
+    step = paper.DPTree(np.zeros(16), entropy=Silent(), **options).state.step
+    leaves, change = np.full(16, 0.49 * step), np.full(16, 0.02 * step)
+    change[0] = 1 - change[1:].sum()
+    one, other = (
+        paper.DPTree(values, entropy=Silent(), **options).state
+        for values in (leaves, leaves + change)
+    )
+    moved = np.abs(one.forest.level(4) - other.forest.level(4)).sum()
+    assert 1 / step + 14 <= moved <= one.covered[0][0].sensitivity
+
+
 @settings(max_examples=40)
 @given(pair=neighbours(), branching=st.sampled_from([2, 4, 8, 64]))
 def test_trees_that_release_some_levels_stay_within_the_claim(pair, branching):
