@@ -173,7 +173,8 @@ def _wins_of_sums(sums: Report, square: Report) -> Iterator[str]:
     ):
         words, wins, count = ahead(found, method, (MEMORY,))
         if wins:
-            yield f"- **{title}** have less error than a memory with its defaults in {wins} of {count} cells{more}: {_or_none(words)}."
+            has = "has" if method == NOISY_ROWS else "have"
+            yield f"- **{title}** {has} less error than a memory with its defaults in {wins} of {count} cells{more}: {_or_none(words)}."
     least, all_cells = best_of_all(found)
     yield f"- **Elsewhere** a memory has the least error of all that can be released and asked without end: with its defaults in {least[0]} of {all_cells} cells, as well as one can have it (public rows, a finer kernel) in {least[1]}."
     words, wins, count = ahead(found, PROCESS, OWN)

@@ -100,6 +100,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
         pytest.param(DOCS / "classifier.md", marks=pytest.mark.slow),
         *MODELS,
         *TEXTS,
+        DOCS / "attack.md",
         DOCS / "audit.md",
         DOCS / "beyond.md",
         DOCS / "choosing.md",
