@@ -148,7 +148,10 @@ def test_neither_rows_nor_exact_sums_outlive_any_build(tmp_path):
     assert any(each is released(made[0]).released.state for each in arrays)
     numbers = [each for each in arrays if each.dtype.kind == "f"]
     assert betrayed(b"\n".join(each.tobytes() for each in numbers)) == []
-    left = [each.shape for each in arrays if hashlib.sha256(each.tobytes()).digest() in exact]
+    # Noise on a few counts may be zero by chance: what was released is not what outlived a build.
+    own = {id(state) for release in made for state in states_of(released(release))}
+    others = [each for each in arrays if id(each) not in own]
+    left = [each.shape for each in others if hashlib.sha256(each.tobytes()).digest() in exact]
     assert left == []
 
 

@@ -1,16 +1,19 @@
 """Audits of ideal releases: wrong as rarely as they say, and near the truth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
-from discreet.accounting import DiscreteLaplace, gaussian_sigma
+from discreet.accounting import DiscreteLaplace, gaussian_epsilon, gaussian_sigma
 from discreet.accounting.promise import Promise
-from discreet.audit.experiments import Draw
+from discreet.audit.catalogue import named
+from discreet.audit.experiments import Draw, few_rows
 from discreet.audit.pairs import Noise, Run
 from discreet.privacy import Guarantee
+from discreet.testing import Seeded
 
 # Each is run with a fixed seed, so it fails always or never.
 ALPHA = 1e-3
@@ -21,7 +24,7 @@ DELTA = 1e-5
 class Gaussians:
     """Releases of one number, with noise that is `times` what is claimed."""
 
-    additive = True
+    additive = fixed = True
 
     def __init__(self, seed, times):
         self.mu = 1 / gaussian_sigma(epsilon=1.0, delta=DELTA)
@@ -36,10 +39,30 @@ class Gaussians:
         return Draw(score, self.mu**2, noise**2, 3.0, 1)
 
 
+class Adaptive:
+    """Passes that stop where it suits, by what came out: where both sides look nearly alike."""
+
+    additive, fixed = True, False
+
+    def __init__(self, seed, mu, passes=200):
+        self.rng, self.mu, self.passes = np.random.default_rng(seed), mu, passes
+
+    def mechanisms(self, times):
+        return []
+
+    def draw(self, side, entropy):
+        walk = np.cumsum(self.rng.normal(size=self.passes)) * self.mu / math.sqrt(self.passes)
+        squared = self.mu**2 * np.arange(1, self.passes + 1) / self.passes
+        scores = walk + (squared / 2 if side else -squared / 2)
+        stops = np.flatnonzero(np.abs(scores) <= squared)
+        at = stops[0] if len(stops) else self.passes - 1
+        return Draw(scores[at], squared[at])
+
+
 class Laplaces:
     """Releases of one number with Laplace noise, with nothing known but the number."""
 
-    additive = False
+    additive = fixed = False
 
     def __init__(self, seed, times):
         self.rng, self.times = np.random.default_rng(seed), times
@@ -78,6 +101,55 @@ def test_a_promise_that_is_kept_is_refuted_as_rarely_as_said_and_nearly_reached(
     assert np.median(epsilons) > 0.85
     # Were it wrong in one of three, or never near: that would be seen.
     assert not likely(AUDITS // 3, 1 - CONFIDENCE)
+
+
+def test_distances_that_follow_from_noise_make_no_bound():
+    mu = 1.0
+    epsilon = gaussian_epsilon(sigma=1.0, delta=DELTA, sensitivity=mu)
+    run = Run(builds=BUILDS, confidence=CONFIDENCE, workers=1)
+    claim = Promise(Guarantee(epsilon, DELTA, "add_remove", unit="row", scope="passes"), mu)
+    held = [
+        run.audit(Adaptive(seed, mu), claim, name="adaptive", began=0.0).holds for seed in range(50)
+    ]
+    assert likely(held.count(False), 1 - CONFIDENCE)
+
+
+def test_few_distances_that_fall_short_cost_little():
+    """One in a hundred: what is found is less, and not much less."""
+    mu, count = 1.0, 4_000
+    epsilon = gaussian_epsilon(sigma=1.0, delta=DELTA, sensitivity=mu)
+
+    class Nearly(Gaussians):
+        fixed = False
+
+        def draw(self, side, entropy):
+            whole, seldom = super().draw(side, entropy), self.rng.uniform() < 0.01
+            return replace(whole, score=0.0, squared=0.0) if seldom else whole
+
+    made = Nearly(3, 1.0)
+    made.mu = mu
+    run = Run(builds=count, confidence=0.99, workers=1)
+    claim = Promise(Guarantee(epsilon, DELTA, "add_remove", unit="row", scope="passes"), mu)
+    lower = run.audit(made, claim, name="nearly", began=0.0).epsilon_lower
+    assert 0.8 * epsilon < lower < epsilon
+
+
+def test_rounds_are_looked_at_as_far_as_every_path_goes():
+    """What is seen of them is one normal number around either side, though distances vary."""
+    [case] = named(["softmax"])
+    with few_rows():
+        program, promise = case.make(1.0, DELTA)
+        drawn = [program.draw(side, Seeded(seed)) for seed in range(80) for side in (0, 1)]
+    squared = np.array([each.squared for each in drawn])
+    assert np.ptp(squared) <= 1e-9 * squared[0]
+    assert squared[0] == pytest.approx(0.97 * promise.mu**2)
+    sign = np.where(np.arange(len(drawn)) % 2, 1, -1)
+    noise = (np.array([each.score for each in drawn]) - sign * squared / 2) / np.sqrt(squared)
+    assert abs(noise.mean()) < stats.norm.isf(ALPHA / 2) / math.sqrt(len(noise))
+    low, high = stats.chi2(len(noise)).ppf([ALPHA / 2, 1 - ALPHA / 2])
+    assert low < noise @ noise < high
+    assert not low < (2 / 3) ** 2 * noise @ noise < high
+    assert not low < (3 / 2) ** 2 * noise @ noise < high
 
 
 @pytest.mark.parametrize("times", [2 / 3, 3 / 2])

@@ -137,20 +137,17 @@ def _log_ratio(above: float, below: float) -> float:
     return min(math.log(above / below), LARGEST_EPSILON) if below > 0 else LARGEST_EPSILON
 
 
-def mu_of_overlap(inside: int, trials: int, *, doubt: float) -> float:
-    """Return a lower bound on μ from how often noise is small, where noise is only added.
+def mu_of_gap(gap: float) -> float:
+    """Return the least μ that allows a test to find so many more than it raises false alarms.
 
-    Let the same noise Z be added whether the unit is there or not, and let the unit move the
-    released number by d. The test that says "yes" above the middle finds so many more than it
-    raises false alarms: P(|Z| ≤ d/2), which a Gaussian mechanism allows up to 2Φ(μ/2) - 1.
+    A Gaussian mechanism allows a gap of 2Φ(μ/2) - 1, and no test has a larger one. Where the same
+    noise Z is added whether the unit is there or not, and the unit moves the released number by d,
+    the test that says "yes" above the middle has the gap P(|Z| ≤ d/2).
 
     Args:
-        inside: how often the noise was at most d/2 in size.
-        trials: of so many releases, with and without the unit.
-        doubt: the probability of being wrong.
+        gap: the share of hits less that of false alarms.
     """
-    least = at_least(inside, trials, doubt=doubt)
-    return float(min(2 * special.ndtri((1 + least) / 2), LARGEST_MU))
+    return float(min(2 * special.ndtri((1 + gap) / 2), LARGEST_MU)) if gap > 0 else 0.0
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:

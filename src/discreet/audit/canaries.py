@@ -18,7 +18,13 @@ from discreet import _validate
 from discreet._typing import Array, Floats
 from discreet.accounting.promise import Promise
 from discreet.audit.bounds import Guesses, epsilon_of_mu
-from discreet.audit.experiments import Build, check_same, few_rows, with_entropy
+from discreet.audit.experiments import (
+    Build,
+    accepts_entropy,
+    check_same,
+    few_rows,
+    with_entropy,
+)
 from discreet.audit.looking import Seen, seen
 from discreet.audit.pairs import promise_in
 from discreet.audit.workers import map_forked
@@ -130,8 +136,7 @@ def one_run(
     """
     began = time.monotonic()
     confidence = _validate.real("confidence", confidence, above=0.5, below=1)
-    count = len(canaries[0])
-    _validate.whole("canaries", count, at_least=_LEAST_CANARIES)
+    count = _checked(build, rows, canaries, workers)
     made = with_entropy(build)
     coins, noise = _chance(seed, count)
 
@@ -142,7 +147,12 @@ def one_run(
         )
 
     with few_rows():
-        base = _exact(made, with_canaries(np.zeros(0, dtype=np.intp)))
+        none = with_canaries(np.zeros(0, dtype=np.intp))
+        base = _exact(made, none)
+        if not np.array_equal(base.vector, _exact(made, none).vector):
+            raise InvalidInput(
+                "Expected `build` to hand on `entropy`, and to have no other chance."
+            )
         added = map_forked(
             lambda at: _exact(made, with_canaries([at])).vector - base.vector,
             range(count),
@@ -162,6 +172,22 @@ def one_run(
         guesses=guesses,
         seconds=time.monotonic() - began,
     )
+
+
+def _checked(
+    build: Callable[..., Any], rows: Sequence[Array], canaries: Sequence[Array], workers: int | None
+) -> int:
+    """Return how many canaries there are, or raise `InvalidInput`."""
+    if not accepts_entropy(build):
+        _validate.reject_argument("build", "...", "a function with an argument `entropy`")
+    counts = [len(each) for each in canaries]
+    if len(counts) != len(rows) or len(set(counts)) != 1:
+        raise InvalidInput(
+            "Expected as many arrays of canaries as of rows, each with one row for each canary."
+        )
+    if workers is not None:
+        _validate.whole("workers", workers, at_least=1)
+    return _validate.whole("canaries", counts[0], at_least=_LEAST_CANARIES)
 
 
 def _chance(seed: int | None, count: int) -> tuple[Floats, Entropy]:

@@ -6,6 +6,7 @@ that is as long as clipping lets it be, so that they are as far apart as the pro
 nearly.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from discreet import _validate, paper
 from discreet.accounting.promise import Promise
 from discreet.audit.canaries import OneRun, one_run
 from discreet.audit.experiments import Build, Experiment, few_rows, known
-from discreet.audit.looking import Part, Seen, fresh_draws
+from discreet.audit.looking import Part, Seen, fresh_draws, seen
 from discreet.audit.pairs import Audit, Run, claim
 from discreet.audit.programs import Program
 from discreet.errors import DiscreetError
@@ -111,7 +112,8 @@ def _of_builds(build: Build, data: Callable[[int], Any] = _with_row) -> tuple[Ex
     experiment = known(build, pair)
     if experiment is None:
         raise DiscreetError("Expected a release that is sums and noise.")
-    return experiment, claim(build, pair)
+    first = [seen(build(each, None), view=lambda _: np.zeros(1)) for each in pair]
+    return experiment, claim(first)
 
 
 def _memory(epsilon: float, delta: float) -> tuple[Experiment, Promise]:
@@ -259,7 +261,10 @@ def _discovery(epsilon: float, delta: float) -> tuple[Experiment, Promise]:
         part = Part.of(totals, found.selection.law)
         return Seen((part,), found.guarantee, found.receipt)
 
-    return _of_builds(make, lambda present: ["flu"] * (1_000 + present))
+    selection = discreet.discover(["flu"], epsilon=epsilon, delta=delta).selection
+    # So many have it that it is always found.
+    many = math.ceil(selection.units_needed + 50 * selection.law.sigma / LENGTH)
+    return _of_builds(make, lambda present: ["flu"] * (many + present))
 
 
 def _shards(epsilon: float, delta: float) -> tuple[Experiment, Promise]:

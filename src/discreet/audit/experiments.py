@@ -6,6 +6,7 @@ which no other statistic beats. Where it is not, a direction is learned from som
 and the others are judged by it.
 """
 
+import copy
 import inspect
 import math
 import warnings
@@ -58,6 +59,8 @@ class Draw:
         squares: the sum of squares of its noise, in units of what is claimed.
         fourths: what the sum of fourth powers is on average, if the noise has the laws claimed.
         numbers: how many numbers of known noise there are.
+        mark: a hash of the noise; 0 if it is not known.
+        chance: ln of the probability that noise of another release is the same, at most.
     """
 
     score: float
@@ -65,6 +68,8 @@ class Draw:
     squares: float = 0.0
     fourths: float = 0.0
     numbers: int = 0
+    mark: int = 0
+    chance: float = 0.0
 
 
 class Experiment(Protocol):
@@ -73,6 +78,11 @@ class Experiment(Protocol):
     @property
     def additive(self) -> bool:
         """Whether scores are likelihood ratios of noise of known laws."""
+        ...
+
+    @property
+    def fixed(self) -> bool:
+        """Whether both sides are equally far apart in every release."""
         ...
 
     def draw(self, side: int, entropy: Entropy | None) -> Draw:
@@ -111,6 +121,11 @@ class Known:
     @property
     def additive(self) -> bool:
         """Always."""
+        return True
+
+    @property
+    def fixed(self) -> bool:
+        """Always: exact releases follow from the data."""
         return True
 
     @property
@@ -173,6 +188,12 @@ def measured(score: float, squared: float, noises: Sequence[Noisy]) -> Draw:
         squares=math.fsum(float(noise @ noise) / law.variance for law, noise in noises),
         fourths=math.fsum(len(noise) * kurtosis(law) for law, noise in noises),
         numbers=sum(len(noise) for _, noise in noises),
+        mark=hash(b"".join(noise.tobytes() for _, noise in noises)),
+        # No number is likelier than zero.
+        chance=math.fsum(
+            len(noise) * math.log(float(law.pmf(np.zeros(1, dtype=np.int64))[0]))
+            for law, noise in noises
+        ),
     )
 
 
@@ -201,6 +222,11 @@ class Learned:
     @property
     def additive(self) -> bool:
         """Never."""
+        return False
+
+    @property
+    def fixed(self) -> bool:
+        """Nobody knows."""
         return False
 
     def mechanisms(self, times: float) -> list[tuple[Mechanism, int]]:  # noqa: ARG002
@@ -254,12 +280,14 @@ def accepts_entropy(build: Callable[..., Any]) -> bool:
 def with_entropy(build: Callable[..., Any]) -> Build:
     """Return a builder's function as one of data and a source of noise.
 
+    It is handed a copy of the data each time: what it does to them changes no other release.
+
     Args:
         build: of data alone, or also of `entropy`.
     """
     if accepts_entropy(build):
-        return lambda data, entropy: build(data, entropy=entropy)
-    return lambda data, _: build(data)
+        return lambda data, entropy: build(copy.deepcopy(data), entropy=entropy)
+    return lambda data, _: build(copy.deepcopy(data))
 
 
 def without_noise(build: Build, data: tuple[Any, Any]) -> tuple[Seen, Seen] | None:
@@ -342,6 +370,22 @@ def learned(
     return Learned(
         build, data, view, direction, middle, (means[0], means[1]) if claimed else None, count
     )
+
+
+def told_apart(some: Sequence[Seen], others: Sequence[Seen]) -> list[str]:
+    """Return in what releases of two data sets differ whatever their noise is: names, sorted.
+
+    Args:
+        some: releases of one data set.
+        others: of the other.
+    """
+    names = {name for each in (*some, *others) for name in each.told}
+    sides = [
+        {name: {each.told.get(name) for each in side} for name in names} for side in (some, others)
+    ]
+    # Settings that were found with noise have several values on either side.
+    alone = [name for name in names if all(len(side[name]) == 1 for side in sides)]
+    return sorted(name for name in alone if sides[0][name] != sides[1][name])
 
 
 def checked_pair(neighbours: Any) -> tuple[Any, Any]:  # noqa: ANN401 (two data sets of any kind)

@@ -6,8 +6,8 @@ sums. `docs/audit.md`.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from discreet.paper.tree import TreeState
 from discreet.privacy import Guarantee, Neighbours
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.registry import MECHANISMS
+from discreet.sums.container import settings_of
 from discreet.sums.release import Release, Released
 from discreet.sums.settings import law_of
 from discreet.text import Corpus
@@ -61,11 +62,13 @@ class Seen:
         parts: all of what is seen.
         guarantee: what is promised.
         receipt: the mechanisms that it is made of; None if it has none.
+        told: what else it says of itself, under the names of its file; as texts.
     """
 
     parts: tuple[Part, ...]
     guarantee: Guarantee
     receipt: Receipt | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def additive(self) -> bool:
@@ -166,11 +169,42 @@ def seen(release: Any, *, view: Any = None) -> Seen:  # noqa: ANN401 (whatever w
     if isinstance(release, Seen):
         return release
     guarantee, receipt = promise_of(release)
+    told = _told(release, guarantee, receipt)
     if view is not None:
-        values = np.asarray(view(release), dtype=np.float64).ravel()
-        return Seen((Part(values, None),), guarantee, receipt)
+        return Seen((Part(_numbers(view(release)), None),), guarantee, receipt, told)
     parts = _parts(getattr(release, "release_", release))
-    return Seen(tuple(parts), guarantee, receipt)
+    return Seen(tuple(parts), guarantee, receipt, told)
+
+
+def _numbers(viewed: Any) -> Floats:  # noqa: ANN401 (whatever a view returns)
+    """Return what a view shows as numbers, or raise `InvalidInput`."""
+    try:
+        values = np.asarray(viewed, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    if not values.size or not np.all(np.isfinite(values)):
+        raise InvalidInput(
+            "Expected `view` to return finite numbers: write as numbers whatever else can be seen, "
+            "since what is not finite for one data set only tells them apart."
+        )
+    return values
+
+
+def _told(release: Any, guarantee: Guarantee, receipt: Receipt | None) -> dict[str, str]:  # noqa: ANN401
+    """Return what a release says of itself besides noisy numbers, but for its random name."""
+    said: dict[str, Any] = {"guarantee": guarantee}
+    if receipt is not None:
+        said |= {"mechanisms": receipt.mechanisms, "leaks": receipt.leaks, "unit": receipt.unit}
+    release = getattr(release, "release_", release)
+    several = release if isinstance(release, (list, tuple, Memories)) else [release]
+    for place, each in enumerate(several):
+        if isinstance(each, Release):
+            start = f"{place}." if len(several) > 1 else ""
+            settings = settings_of(each.released)
+            arrays = each.released.layout.arrays()
+            said |= {f"{start}{name}": it for name, it in settings.items() if name != "release"}
+            said |= {f"{start}{name}": (it.shape, it.tobytes()) for name, it in arrays.items()}
+    return {name: repr(it) for name, it in said.items()}
 
 
 def promise_of(release: Any) -> tuple[Guarantee, Receipt | None]:  # noqa: ANN401
@@ -180,7 +214,13 @@ def promise_of(release: Any) -> tuple[Guarantee, Receipt | None]:  # noqa: ANN40
         release: with a guarantee, and a receipt if it has one.
     """
     if isinstance(release, (list, tuple)) and release:
-        return promise_of(release[0])
+        promises = [promise_of(each) for each in release]
+        if len({receipt.id for _, receipt in promises if receipt is not None}) > 1:
+            raise InvalidInput(
+                "Expected several releases of one receipt. Of others, promise what they come to "
+                "together (discreet.combine), and give a `view`."
+            )
+        return promises[0]
     release = getattr(release, "release_", release)
     guarantee = getattr(release, "whole_guarantee", getattr(release, "guarantee", None))
     if not isinstance(guarantee, Guarantee):

@@ -8,7 +8,7 @@ promise. One below it proves nothing: that is what proofs are for.
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy import special, stats
 from discreet import _validate
 from discreet._typing import Array, Floats
 from discreet.accounting import Disclosure, Gaussian, tight
+from discreet.accounting.gaussian import LARGEST_EPSILON
 from discreet.accounting.promise import Promise
 from discreet.audit import bounds
 from discreet.audit.bounds import Test
@@ -29,12 +30,13 @@ from discreet.audit.experiments import (
     checked_pair,
     few_rows,
     learned,
+    told_apart,
     with_entropy,
     without_noise,
 )
 from discreet.audit.looking import Seen, seen
 from discreet.audit.workers import map_forked
-from discreet.privacy import Guarantee, rounded_down
+from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_down
 from discreet.testing import Seeded
 
 # A claim is met but for rounding of the account.
@@ -47,6 +49,12 @@ _NOISE_SHARE, _SHAPE_DOUBT = 0.01, 1e-3
 # Of what is learned from: half of all builds where a direction is, a fifth where a threshold is.
 _LEARNING, _CHOOSING = 0.5, 0.2
 _LEAST_BUILDS = 40
+
+# Distances that differ by so little are equal but for rounding.
+_EQUAL = 1e-9
+
+# Noise that is so much smaller than is said is none; and that is the same twice by such a chance.
+_NO_NOISE, _BY_CHANCE = 1e-3, 1e-6
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,8 @@ class Audit:
         direction: "known" if the exact releases are, else "learned".
         noise: how large the noise is beside the claim; None where that is not known.
         scores: of the releases without the unit and with it, for pictures.
+        reasons: what refutes the promise whatever the numbers are; none as a rule.
+        leaks: what the release itself says was taken from the rows: no promise covers it.
     """
 
     name: str
@@ -119,11 +129,13 @@ class Audit:
     direction: str
     noise: Noise | None
     scores: tuple[Floats, Floats] = field(repr=False)
+    reasons: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
         """Whether what was measured is within what is promised. False refutes the promise."""
-        return self.epsilon_lower <= self.claimed.epsilon * _ROUNDING
+        return not self.reasons and self.epsilon_lower <= self.claimed.epsilon * _ROUNDING
 
     @property
     def share(self) -> float:
@@ -152,6 +164,8 @@ class Audit:
             "with_unit": self.test.with_unit,
             "noise_ratio": None if self.noise is None else self.noise.ratio,
             "noise_at_most": most if math.isfinite(most) else None,
+            "reasons": list(self.reasons),
+            "leaks": list(self.leaks),
         }
 
     def __str__(self) -> str:
@@ -163,6 +177,7 @@ class Audit:
         neighbours = f"one {self.claimed.unit} {self.claimed.neighbours.change}"
         lines = [
             f"{self.name}: {verdict}",
+            *(f"  because    {each}" for each in self.reasons),
             (
                 f"  measured   ε ≥ {rounded_down(self.epsilon_lower)}, {self.confidence:.0%} sure: "
                 f"{self.share:.0%} of what is promised"
@@ -177,6 +192,10 @@ class Audit:
             lines.append(f"  noise      {self.noise.ratio:.3f} times what the receipt says")
         if self.distance is not None:
             lines.append(f"  the pair   {self.distance:.1%} as far apart as the promise allows for")
+        if self.leaks:
+            lines.append(
+                f"  besides    {' and '.join(self.leaks)} taken from the rows: not covered"
+            )
         if self.direction == "learned":
             lines.append(
                 "  direction  learned from half of the builds, so that only gross leaks are seen. "
@@ -269,23 +288,43 @@ def audit(
     run = Run(builds=builds, confidence=confidence, seed=seed, workers=workers, progress=progress)
     with few_rows():
         exact = without_noise(made, data) if view is None and accepts_entropy(build) else None
-        promise = claim(made, data)
+        first = [seen(made(each, None), view=lambda _: np.zeros(1)) for each in data]
+        promise = claim(first)
         if exact is not None and all(each.additive for each in exact):
             sums = Known(made, data, (exact[0].parts, exact[1].parts))
-            return run.audit(sums, promise, name=name, began=began)
-        experiment, used = _learn(made, data, view, run, exact)
-        return run.after(used).audit(experiment, promise, name=name, began=began)
+            reasons = _reasons(first, *([each] for each in exact))
+            found = run.audit(sums, promise, name=name, began=began, reasons=reasons)
+        else:
+            experiment, samples = _learn(made, data, view, run, exact)
+            reasons = _reasons(first, *samples)
+            left = replace(run, used=sum(map(len, samples)))
+            found = left.audit(experiment, promise, name=name, began=began, reasons=reasons)
+        receipts = [each.receipt for each in first if each.receipt is not None]
+        leaks = {str(leak): None for receipt in receipts for leak in receipt.leaks}
+        return replace(found, leaks=tuple(leaks))
 
 
-def claim(build: Build, data: tuple[Any, Any]) -> Promise:
+def claim(releases: Sequence[Seen]) -> Promise:
     """Return what is promised of releases of two data sets: the lesser promise, if they differ.
 
     Args:
-        build: makes a release.
-        data: without the unit, and with it.
+        releases: one of each.
     """
-    promises = [promise_in(seen(build(each, None), view=lambda _: np.zeros(1))) for each in data]
-    return max(promises, key=lambda each: each.guarantee.epsilon)
+    return max(map(promise_in, releases), key=lambda each: each.guarantee.epsilon)
+
+
+def _reasons(
+    first: Sequence[Seen], without: Sequence[Seen], with_unit: Sequence[Seen]
+) -> tuple[str, ...]:
+    """Return what refutes the promise before anything is counted."""
+    found = []
+    if any(each.guarantee.scope.startswith(NOT_PRIVATE) for each in first):
+        found.append("its noise is from a test source: the release says NOT PRIVATE itself")
+    if names := told_apart(without, with_unit):
+        found.append(
+            f"what the release says of itself tells both data sets apart: {', '.join(names)}"
+        )
+    return tuple(found)
 
 
 def promise_in(release: Seen) -> Promise:
@@ -315,8 +354,8 @@ def _learn(
     view: Callable[[Any], Any] | None,
     run: "Run",
     exact: tuple[Seen, Seen] | None,
-) -> tuple[Experiment, int]:
-    """Return an experiment that was learned from some builds, and how many these were."""
+) -> tuple[Experiment, tuple[list[Seen], list[Seen]]]:
+    """Return an experiment that was learned from some builds, and these."""
     count = max(int(run.builds * _LEARNING) // 2, 2)
     sides = [0] * count + [1] * count
     made = map_forked(
@@ -327,7 +366,7 @@ def _learn(
         text="learning where to look",
     )
     samples = (made[:count], made[count:])
-    return learned(build, data, view, samples, exact), 2 * count
+    return learned(build, data, view, samples, exact), samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,22 +396,19 @@ class Run:
         if self.workers is not None:
             _validate.whole("workers", self.workers, at_least=1)
 
-    def after(self, used: int) -> "Run":
-        """Return what is left of it."""
-        return Run(
-            builds=self.builds,
-            confidence=self.confidence,
-            seed=self.seed,
-            workers=self.workers,
-            progress=self.progress,
-            used=used,
-        )
-
     def entropy(self, number: int) -> Seeded | None:
         """Return where the noise of a build comes from: None for the operating system."""
         return None if self.seed is None else Seeded(self.seed * 2**32 + self.used + number)
 
-    def audit(self, experiment: Experiment, promise: Promise, *, name: str, began: float) -> Audit:
+    def audit(
+        self,
+        experiment: Experiment,
+        promise: Promise,
+        *,
+        name: str,
+        began: float,
+        reasons: tuple[str, ...] = (),
+    ) -> Audit:
         """Return what was found in releases of both data sets.
 
         Args:
@@ -380,6 +416,7 @@ class Run:
             promise: what is claimed.
             name: of what is audited.
             began: when, by the clock of this process.
+            reasons: what refutes the promise already.
         """
         half = (self.builds - self.used) // 2
         sides = [0, 1] * half
@@ -399,6 +436,10 @@ class Run:
             test, lower = _of_any(without, with_unit, promise.guarantee.delta, doubt)
             lower = max(lower, _of_noise(experiment, noise, promise.guarantee.delta))
         lower = max(lower, _of_small_noise(noise, promise))
+        if _repeats(draws):
+            reasons += ("two releases have the same noise: whoever has both sees what differs",)
+        if reasons:
+            lower = LARGEST_EPSILON
         squared = float(np.mean([each.squared for each in draws]))
         reached = squared > 0 and promise.mu is not None
         return Audit(
@@ -414,7 +455,17 @@ class Run:
             direction="known" if experiment.additive else "learned",
             noise=noise,
             scores=(_scores(without), _scores(with_unit)),
+            reasons=reasons,
         )
+
+
+def _repeats(draws: Sequence[Draw]) -> bool:
+    """Return whether noise was the same twice, where that is no chance."""
+    marks = [each.mark for each in draws if each.numbers and each.mark]
+    if len(set(marks)) == len(marks):
+        return False
+    pairs = len(marks) * (len(marks) - 1) / 2
+    return math.log(pairs) + max(each.chance for each in draws if each.mark) < math.log(_BY_CHANCE)
 
 
 def _of_noise(experiment: Experiment, noise: Noise | None, delta: float) -> float:
@@ -422,7 +473,7 @@ def _of_noise(experiment: Experiment, noise: Noise | None, delta: float) -> floa
 
     Where noise has the laws that the receipt names; only its size is measured.
     """
-    if noise is None or not math.isfinite(noise.at_most):
+    if noise is None or not _NO_NOISE < noise.at_most < math.inf:
         return 0.0
     pairs = experiment.mechanisms(noise.at_most)
     if not pairs:
@@ -436,8 +487,10 @@ def _of_small_noise(noise: Noise | None, promise: Promise) -> float:
     """Return ε of the receipt with the noise that there is, if that is surely too small."""
     if noise is None or noise.at_most >= 1:
         return 0.0
+    if noise.at_most <= _NO_NOISE:
+        return LARGEST_EPSILON
     if promise.mu is None:
-        return promise.guarantee.epsilon / noise.at_most
+        return min(promise.guarantee.epsilon / noise.at_most, LARGEST_EPSILON)
     return bounds.epsilon_of_mu(promise.mu / noise.at_most, promise.guarantee.delta)
 
 
@@ -461,36 +514,50 @@ def _of_gaussian(
 
     1. What the test finds and the false alarms it raises: whatever the noise is.
     2. How often the noise is at most half the distance of both sides: where noise of one law is
-       added to both (`mu_of_overlap`).
+       added to both (`bounds.mu_of_gap`).
     3. How far the noise spreads in the direction of the difference: where it also is normal, which
        it has to look like.
+
+    For 2 and 3 both sides have to be equally far apart in each release. Where that follows from
+    noise, a few may fall short: so often the gap between hits and false alarms may be missing.
     """
     test = Test(_above(without, 0.0), len(without), _above(with_unit, 0.0), len(with_unit))
-    if not experiment.additive:
-        return test, bounds.epsilon_of_mu(test.surely(doubt).mu, promise.guarantee.delta)
     squared = np.array([each.squared for each in (*without, *with_unit)])
+    most = float(squared.max())
+    if not experiment.additive or most == 0:
+        return test, bounds.epsilon_of_mu(test.surely(doubt).mu, promise.guarantee.delta)
     sign = np.array([1.0] * len(without) + [-1.0] * len(with_unit))
     # The noise in that direction, in units of what is claimed, times the distance.
     moved = np.array([each.score for each in (*without, *with_unit)]) + sign * squared / 2
-    inside = int(np.count_nonzero(np.abs(moved) <= squared / 2))
+    full = squared >= most * (1 - _EQUAL)
+    short = len(full) - int(np.count_nonzero(full))
+    part, missing = 0.3 * doubt, 0.0
+    if not experiment.fixed:
+        missing = bounds.at_most(short, len(full), doubt=0.1 * doubt)
+    inside = int(np.count_nonzero(full & (np.abs(moved) <= most / 2)))
+    spread = _gap_of_spread(moved[full] / math.sqrt(most), math.sqrt(most), part)
     mus = [
-        test.surely(doubt / 3).mu,
-        bounds.mu_of_overlap(inside, len(moved), doubt=doubt / 3),
-        _of_spread(moved, squared, doubt / 3),
+        test.surely(part).mu,
+        bounds.mu_of_gap(bounds.at_least(inside, len(full), doubt=part) - missing),
+        bounds.mu_of_gap(spread - 2 * missing),
     ]
     return test, bounds.epsilon_of_mu(max(mus), promise.guarantee.delta)
 
 
-def _of_spread(moved: Floats, squared: Floats, doubt: float) -> float:
-    """Return a lower bound on μ from the variance of normal noise; 0 if it does not look normal."""
-    distance = math.sqrt(float(np.min(squared)))
-    if distance == 0:
-        return 0.0
-    noise = moved / np.sqrt(squared)
+def _gap_of_spread(noise: Floats, distance: float, doubt: float) -> float:
+    """Return how often normal noise is at most half of a distance, at least; 0 if it is not normal.
+
+    Args:
+        noise: in one direction, in any unit.
+        distance: of both sides, in the same unit.
+        doubt: the probability of being wrong.
+    """
+    if not np.any(noise):
+        return 1.0
     if stats.kstest(noise / noise.std(), "norm").pvalue < _SHAPE_DOUBT:
         return 0.0
-    largest = float(noise @ noise) / float(stats.chi2.ppf(doubt, len(noise)))
-    return distance / math.sqrt(largest)
+    largest = math.sqrt(float(noise @ noise) / float(stats.chi2.ppf(doubt, len(noise))))
+    return float(special.erf(distance / largest / math.sqrt(8)))
 
 
 def _of_any(

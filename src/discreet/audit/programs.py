@@ -5,15 +5,22 @@ But all that comes out of the door is, and all of it is what the guarantee is ab
 adds up two data sets side by side: what comes out is that of one, with its noise, and beside it is
 known how far the other would have been, with the same past. The likelihood ratio of the whole path
 is the sum over all passes. `docs/privacy.md`, "Rounds".
+
+How far both sides are apart depends on the path, and whoever chooses passes by what came out might
+stop where it suits. So the look ends at a fixed distance: of the pass that goes beyond it, as much
+is left as is needed, with noise from a direction in which nothing moved. Then both sides are
+equally far apart on every path that comes so far, and what is seen is one normal number around
+either. Paths that fall short are counted, and taken off.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet._typing import Integers
+from discreet._typing import Floats, Integers
 from discreet.accounting import Mechanism as Account
 from discreet.accounting.promise import Promise
 from discreet.audit.experiments import Draw, Noisy, measured
@@ -25,6 +32,9 @@ from discreet.sums.layout import RowLayout
 from discreet.sums.mechanism import Mechanism, ReleaseOptions
 from discreet.sums.settings import Settings
 from discreet.sums.source import RowSource, Table
+
+# A part of the squared distance that the claim allows for: nearly every path comes so far.
+_REACH = 0.97
 
 
 class TwinDoor(Door[Any]):
@@ -43,6 +53,7 @@ class TwinDoor(Door[Any]):
         *,
         entropy: Entropy | None,
         passes: int,
+        most: float,
     ) -> None:
         """Begin with nothing.
 
@@ -51,8 +62,10 @@ class TwinDoor(Door[Any]):
             neighbour: rows that differ in one unit from those that the program is handed.
             entropy: where the noise comes from.
             passes: how many there will be.
+            most: the squared distance at which the look ends; infinite to see all of it.
         """
         super().__init__(settings, entropy=entropy, passes=passes)
+        self._most = most
         self.score, self.squared = 0.0, 0.0
         self.noises: list[Noisy] = []
         self._neighbour = neighbour
@@ -84,11 +97,30 @@ class TwinDoor(Door[Any]):
         for law, out, own, other in zip(laws, noisy, exact, self._others, strict=True):
             noise = np.asarray(out - own, dtype=np.float64).ravel()
             shift = np.asarray(other - own, dtype=np.float64).ravel()
-            self.score -= log_ratio(law, noise, shift)
-            self.squared += squared_distance(law, shift)
+            squared, rest = squared_distance(law, shift), self._most - self.squared
+            if squared <= rest:
+                self.score -= log_ratio(law, noise, shift)
+                self.squared += squared
+            elif (free := _elsewhere(noise, shift)) is not None and rest > 0:
+                # N(0, squared), made N(0, rest) by noise of its own.
+                moved = float(shift @ noise) + free * math.sqrt(
+                    shift @ shift * (squared / rest - 1)
+                )
+                self.score += rest / 2 - moved * rest / float(shift @ shift)
+                self.squared = self._most
             self.noises.append((law, noise))
         self._others = []
         return noisy
+
+
+def _elsewhere(noise: Floats, shift: Floats) -> float | None:
+    """Return the noise in one direction at right angles to a shift; None if there is no other."""
+    if len(shift) < 2:
+        return None
+    away = np.zeros(len(shift))
+    away[int(np.argmin(np.abs(shift)))] = 1.0
+    away -= shift * (away @ shift) / (shift @ shift)
+    return float(away @ noise) / math.sqrt(float(away @ away))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +141,11 @@ class Program:
     def additive(self) -> bool:
         """Always: each pass is."""
         return True
+
+    @property
+    def fixed(self) -> bool:
+        """No: how far a pass moves follows from what came out before. A few paths fall short."""
+        return False
 
     @property
     def settings(self) -> Settings[Any]:
@@ -144,6 +181,7 @@ class Program:
             self.rows[1 - side](),
             entropy=entropy,
             passes=self.mechanism.passes_of(settings),
+            most=math.inf if settings.pure else _REACH * settings.mechanism.spread**2,
         )
         with door:
             self.mechanism.run(self.rows[side](), door, self.options)

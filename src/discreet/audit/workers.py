@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from discreet.errors import DiscreetError
+from discreet.noise import SystemEntropy
 from discreet.sums.source import passes_bar
 
 Given = TypeVar("Given")
@@ -64,7 +66,7 @@ def map_forked(
     for first in range(count):
         receiving, sending = context.Pipe(duplex=False)
         numbers = range(first, len(given), count)
-        forks.append(context.Process(target=_do, args=(work, given, numbers, sending), daemon=True))
+        forks.append(context.Process(target=_do, args=(work, given, numbers, sending)))
         forks[-1].start()
         sending.close()
         ends.append(receiving)
@@ -107,6 +109,7 @@ def _do(
     sending: Connection,
 ) -> None:
     """Do the work of one process, with one thread, and send what comes out."""
+    _draw_apart()
     with threadpool_limits(1):
         try:
             for start in range(0, len(numbers), _BATCH):
@@ -114,6 +117,17 @@ def _do(
             sending.send({})
         except BaseException as error:  # noqa: BLE001 (raised again where the caller is)
             sending.send(_that_travels(error))
+
+
+def _draw_apart() -> None:
+    """Begin generators anew that others may draw noise from: a fork goes on with a copy of each.
+
+    Python's own does so by itself. Nothing here draws from any of them.
+    """
+    seed = int(SystemEntropy().words(1)[0]) % 2**32
+    np.random.seed(seed)  # noqa: NPY002 (that of others)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.seed()
 
 
 def _that_travels(error: BaseException) -> BaseException:

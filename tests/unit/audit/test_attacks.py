@@ -106,15 +106,12 @@ def test_thresholds_are_chosen_by_noise_that_has_nothing_to_do_with_the_row(neig
     scene = Scene.of(KEYS, VALUES, None, options, Silent())
     plan = attacks._Plan.of(scene, CLASSES, 3_000)
     noise = np.random.default_rng(0).standard_normal((3_000, 4))
-    sides = (1,) if neighbours == "add_remove" else (1, -1)
+    sides = (plan.values,) if neighbours == "add_remove" else (plan.values, plan.instead)
     means = [
         np.vstack(
-            [
-                scene.means(at, side * value[None])
-                for at, value in zip(plan.targets, plan.values, strict=True)
-            ]
+            [scene.means(at, value[None]) for at, value in zip(plan.targets, values, strict=True)]
         )
-        for side in sides
+        for values in sides
     ]
     instead = means[1] if len(means) == 2 else np.zeros_like(means[0])
     here, aside = attacks._turned(plan, noise + means[0])
@@ -124,6 +121,26 @@ def test_thresholds_are_chosen_by_noise_that_has_nothing_to_do_with_the_row(neig
     turned = np.column_stack([gone, nothing])
     assert np.sum(turned**2, axis=1) == pytest.approx(np.sum(noise**2, axis=1))
     assert np.cov(turned.T) == pytest.approx(np.eye(4), abs=0.12)
+
+
+@pytest.mark.parametrize("classes", [np.array([[0.0], [0.5]]), np.array([[-1.0], [1.0]])])
+def test_under_replace_another_row_is_as_unlike_as_bounds_allow(classes):
+    options = Options(epsilon=9, delta=1e-5, scale=2, neighbours="replace")
+    scene = Scene.of(KEYS, np.repeat(classes, 15, axis=0), None, options, Silent())
+    plan = attacks._Plan.of(scene, classes, 40)
+    assert np.abs(plan.instead) == pytest.approx(np.ones((40, 1)))
+    assert np.abs(plan.values - plan.instead) == pytest.approx(1 + np.abs(plan.values))
+
+
+def test_where_values_are_zero_all_is_found_from_exact_answers():
+    values = np.repeat([[0.0], [1.0]], 15, axis=0)
+    made = attack(KEYS, values, **{**SMALL, "entropy": Seeded(3), "neighbours": "replace"})
+    assert all(each.exact_attention == 1 for each in made.membership.levels)
+
+
+def test_classes_that_nobody_can_tell_apart_are_refused():
+    with pytest.raises(InvalidInput, match="differ"):
+        attacked(classes=np.array([[0.0] * 3, [0.0] * 3, [0.5] * 3]))
 
 
 def test_a_file_is_what_build_makes_of_the_same_rows():
@@ -297,14 +314,6 @@ def test_heads_and_single_rows_are_refused():
         attack(KEYS[None], VALUES[None], **SMALL)
     with pytest.raises(InvalidInput, match="two rows"):
         attack(KEYS[:1], VALUES[:1], **SMALL)
-
-
-def test_a_row_that_adds_nothing_of_its_own_is_not_told_from_its_opposite():
-    nothing = np.zeros((2, 3))
-    made = attacked(neighbours="replace", classes=nothing)
-    # Every other row has a code word, and is.
-    assert all(each.exact_attention == 0.5 for each in made.membership.levels)
-    assert all(np.isfinite(each.share) for each in made.membership.levels)
 
 
 def test_noise_of_the_operating_system_is_the_default():

@@ -17,7 +17,7 @@ from discreet.audit.bounds import (
     at_most,
     epsilon_of_mu,
     interval,
-    mu_of_overlap,
+    mu_of_gap,
 )
 
 DELTA = 1e-5
@@ -85,7 +85,7 @@ def test_bounds_are_wrong_as_rarely_as_they_say_and_not_never():
 
     def by_overlap(rng):
         inside = int(np.sum(np.abs(rng.normal(size=count)) <= mu / 2))
-        return mu_of_overlap(inside, count, doubt=0.2)
+        return mu_of_gap(bounds.at_least(inside, count, doubt=0.2))
 
     assert share_wrong(by_test, mu, 400) <= 0.2
     assert share_wrong(by_test, 0.75 * mu, 400) > 0.01

@@ -58,6 +58,15 @@ def test_mechanisms_that_are_not_gaussian_hold(name):
     assert 0.75 < found.noise.ratio < 1.25
 
 
+@pytest.mark.parametrize(("name", "epsilon"), [("discovery", 0.01), ("corpus", 8.0)])
+def test_little_and_much_epsilon_can_be_audited(name, epsilon):
+    [case] = named([name])
+    run = Run(builds=40, confidence=0.99, seed=1, workers=1)
+    found = case.audit(epsilon=epsilon, delta=1e-5, run=run)
+    assert found.holds
+    assert found.claimed.epsilon == pytest.approx(epsilon)
+
+
 @pytest.mark.parametrize("name", [*GAUSSIAN, *OTHERS])
 def test_noise_that_is_too_small_is_found_in_each(name):
     with noise_times(0.5):

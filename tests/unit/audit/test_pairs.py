@@ -1,6 +1,8 @@
 """Audits of builders' functions: what is kept is not refuted, what is broken is."""
 
 import json
+import multiprocessing
+import random
 import warnings
 
 import numpy as np
@@ -8,11 +10,14 @@ import pytest
 from broken_noise import noise_times
 
 import discreet
+from discreet import paper
 from discreet.accounting import gaussian_epsilon
 from discreet.audit import Audit, audit
+from discreet.audit.workers import map_forked
 from discreet.errors import InvalidInput
 from discreet.noise import RoundedGaussian
-from discreet.testing import Seeded
+from discreet.sklearn import PrivateClassifier
+from discreet.testing import Seeded, Silent
 
 SPEND = {"epsilon": 1.0, "delta": 1e-5}
 FEW = {"scale": 1.0, "kernel": "minimax", "eps_s": 0.5}
@@ -202,6 +207,134 @@ def test_no_warning_of_few_rows_is_shown():
 def test_what_is_asked_for_wrongly_is_refused(pair, options, message):
     with pytest.raises(InvalidInput, match=message):
         audit(build, pair, **{"builds": 40, "workers": 1, **options})
+
+
+# --- what is broken otherwise ---------------------------------------------------------------------
+
+
+def test_two_data_sets_that_give_the_same_sums_are_not_told_apart():
+    found = audited(build, (PAIR[1], PAIR[1]))
+    assert found.holds
+    assert found.epsilon_lower == 0
+
+
+def test_noise_of_a_test_source_refutes_a_promise():
+    def careless(rows, entropy=None):
+        return build(rows, Seeded(len(rows[0])) if entropy is None else entropy)
+
+    found = audited(careless, builds=40)
+    assert not found.holds
+    assert "NOT PRIVATE" in str(found)
+
+
+def test_noise_that_is_the_same_twice_refutes_a_promise():
+    """Drawn by the system, and kept."""
+    kept = {}
+
+    def cached(rows, entropy=None):
+        if repr(entropy) == "Silent()":
+            return build(rows, entropy)
+        return kept.setdefault(len(rows[0]), build(rows))
+
+    found = audited(cached, builds=40)
+    assert not found.holds
+    assert "the same noise" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["reasons"]
+
+
+@pytest.mark.parametrize("entropy", [Seeded(7), Silent()], ids=repr)
+def test_no_noise_of_its_own_is_refuted_and_nothing_breaks(entropy):
+    assert not audited(lambda rows, _=None: build(rows, entropy), builds=40).holds
+
+    def tree(rows, entropy=None):
+        return paper.DPTree(
+            rows[1][:, 0] ** 2, sensitivity=1.0, upper=1.0, **SPEND, entropy=Silent()
+        )
+
+    assert not audited(tree, (PAIR[1], (KEYS, VALUES * 0)), builds=40).holds
+
+
+def named_by_the_rows(rows, entropy=None):
+    keys, labels = rows
+    return discreet.softmax_regression(
+        keys,
+        labels,
+        classes=tuple(sorted(set(labels))),
+        features="linear",
+        **SPEND,
+        entropy=entropy,
+    )
+
+
+def counted_by_the_rows(rows, entropy=None):
+    return discreet.build(*rows, **SPEND, **FEW, rows_hint=len(rows[0]), entropy=entropy)
+
+
+@pytest.mark.parametrize(
+    ("function", "pair", "named"),
+    [
+        (named_by_the_rows, ((KEYS, ["no", "yes"]), (KEYS, ["no", "patient X"])), "classes"),
+        (counted_by_the_rows, PAIR, "rows_hint"),
+    ],
+)
+def test_what_a_file_says_of_itself_must_not_follow_from_the_rows(function, pair, named):
+    found = audited(function, pair, builds=40)
+    assert not found.holds
+    assert named in found.reasons[0]
+    assert "patient X" not in str(found)
+
+
+def test_what_was_taken_from_the_rows_is_said():
+    columns = np.repeat([[0.1, 0.7], [0.3, 0.2]], 10, axis=0)
+
+    def fitted(rows, entropy=None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return PrivateClassifier(1.0, 1e-5, classes=[0, 1], rows_hint=20, entropy=entropy).fit(
+                rows, np.arange(len(rows)) % 2
+            )
+
+    found = audited(fitted, (columns, columns[:-1]), builds=40)
+    assert "bounds" in found.leaks
+    assert "not covered" in str(found)
+
+
+def test_what_a_function_does_to_its_data_changes_no_other_build():
+    def in_place(rows, entropy=None):
+        made = by_the_largest(rows, entropy)
+        rows[0].fill(0.0)
+        return made
+
+    assert audited(in_place, (LONG, LONGER), builds=40).epsilon_lower == pytest.approx(
+        audited(by_the_largest, (LONG, LONGER), builds=40).epsilon_lower
+    )
+    assert LONG[0].max() == 0.5
+
+
+@pytest.mark.parametrize("shown", [[np.nan], [np.inf], [], ["yes"]])
+def test_a_view_of_what_is_no_number_is_refused(shown):
+    with pytest.raises(InvalidInput, match="finite numbers"):
+        audited(build, view=lambda memory: shown, builds=40)
+
+
+def test_releases_that_were_not_made_together_are_refused():
+    with pytest.raises(InvalidInput, match="combine"):
+        audited(lambda rows, entropy=None: [build(rows, entropy), build(rows, entropy)], builds=40)
+
+
+def test_workers_draw_apart_whatever_they_draw_from():
+    drawn = map_forked(lambda _: (np.random.random(), random.random()), range(200), workers=4)
+    assert all(len(set(each)) == 200 for each in zip(*drawn, strict=True))
+
+
+def test_workers_may_have_workers():
+    def nested(number):
+        made = multiprocessing.get_context("fork").Process(target=int)
+        made.start()
+        made.join()
+        return made.exitcode
+
+    assert map_forked(nested, range(64), workers=2) == [0] * 64
 
 
 def test_what_is_no_release_is_refused():

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,15 @@ class _Plan:
         return cls(scene, targets, classes, words, hidden)
 
     @property
+    def instead(self) -> Floats:
+        """Values that stand in their place under "replace": as unlike as bounds allow."""
+        values, most = self.values, self.scene.layout.value_norm
+        lengths = np.linalg.norm(values, axis=1, keepdims=True)
+        ends = np.zeros_like(values)
+        ends[:, 0] = most  # for those that are zero
+        return np.where(lengths > 0, -values * (most / np.maximum(lengths, 1e-300)), ends)
+
+    @cached_property
     def values(self) -> Floats:
         """The value of each, shape (trials, d_v)."""
         found = np.empty((len(self.hidden), self.words.shape[1]))
@@ -194,6 +204,8 @@ def _classes(scene: Scene, classes: Array) -> Floats:
         _validate.reject(
             "classes", given.shape, f"values of rows, shape (k, {width}), two at least"
         )
+    if len(np.unique(given, axis=0)) < len(given):
+        raise InvalidInput("Expected classes that differ from each other.")
     if not np.all(np.linalg.norm(given, axis=1) <= scene.layout.value_norm * (1 + 1e-9)):
         raise InvalidInput("Expected classes to be no longer than value_norm.")
     return given
@@ -214,7 +226,7 @@ def _attacked(
 ) -> Attacked:
     scene, exact = plan.scene, Exact.of(plan.scene)
     present = scene.seen(plan.targets, list(plan.values), advance)
-    stand_in = -plan.values if scene.replaced else [None] * len(plan.targets)
+    stand_in = plan.instead if scene.replaced else [None] * len(plan.targets)
     absent = scene.seen(plan.targets, list(stand_in), advance)
     claimed = _promise(scene)
     return Attacked(
@@ -240,7 +252,7 @@ def _membership(
 ) -> Membership:
     (hits, one), (alarms, other) = (_turned(plan, each) for each in (present, absent))
     aside = np.concatenate([one.ravel(), other.ravel()])
-    with_row, without = plan.values, -plan.values if plan.scene.replaced else None
+    with_row, without = plan.values, plan.instead if plan.scene.replaced else None
     sides = (with_row, without)
     rivals = [
         [look(exact, plan.targets, here, sides) for here in sides]
@@ -270,7 +282,7 @@ def _turned(plan: _Plan, left: Floats) -> tuple[Floats, Floats]:
         chosen = np.flatnonzero(plan.targets == target)
         towards, moved = plan.scene.means(int(target), values[chosen]), left[chosen]
         if plan.scene.replaced:
-            instead = plan.scene.means(int(target), -values[chosen])
+            instead = plan.scene.means(int(target), plan.instead[chosen])
             towards, moved = towards - instead, moved - instead
         # A reflection (Householder's) that takes the first axis to the row's direction.
         lengths = np.linalg.norm(towards, axis=1, keepdims=True)
