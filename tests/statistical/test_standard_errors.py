@@ -64,7 +64,7 @@ def coverage(kind, count, dim, epsilon, scale):
         pytest.param("even", 5_000, 32, 4.0, 5.0, marks=pytest.mark.slow),
         pytest.param("clusters", 2_000, 64, 1.0, 3.0, marks=pytest.mark.slow),
         pytest.param("clusters", 5_000, 16, 4.0, 5.0, marks=pytest.mark.slow),
-        ("clusters", 3_000, 384, 4.0, 2.0),
+        pytest.param("clusters", 3_000, 384, 4.0, 2.0, marks=pytest.mark.slow),
     ],
 )
 def test_intervals_hold_as_often_as_they_should(kind, count, dim, epsilon, scale):
@@ -145,7 +145,7 @@ def test_landmarks_of_rows_alike_hold_at_least_as_often_and_say_something(
     [
         pytest.param("fourier", ("even", 2_000, 32, 0.5, 2.0), marks=pytest.mark.slow),
         pytest.param("fourier", ("even", 5_000, 32, 4.0, 5.0), marks=pytest.mark.slow),
-        ("fourier", ("clusters", 3_000, 384, 1.0, 1.0)),
+        pytest.param("fourier", ("clusters", 3_000, 384, 1.0, 1.0), marks=pytest.mark.slow),
         pytest.param("fourier", ("clusters", 4_000, 16, 20.0, 5.0), marks=pytest.mark.slow),
         ("landmarks", ("clusters", 4_000, 16, 4.0, 0.5)),
         ("landmarks", ("clusters", 2_000, 64, 1.0, 3.0)),

@@ -1,6 +1,7 @@
 """What commands print fits on a narrow terminal: nothing is cut, no table is folded."""
 
 import fcntl
+import functools
 import os
 import pty
 import re
@@ -27,7 +28,7 @@ COMMANDS = {
     "a plan of large numbers": f"plan --rows 1000000000 --key-dim 64 --value-dim 64 {SPEND} "
     "--scale 0.1234567 --kernel taylor",
     "a plan of too few rows": f"plan --rows 10 --key-dim 384 --value-dim 64 {SPEND} --scale 9",
-    "plan-regress": f"plan-regress --rows 20000 --key-dim 8 {SPEND}",
+    "plan-regress": f"plan-regress --rows 2000 --key-dim 3 {SPEND}",
     "plan-fit": f"plan-fit --rows 20000 --key-dim 64 --classes 10 {SPEND}",
     "card": "card memory.safetensors",
     "compare": "compare memory.safetensors keys.npy values.npy keys.npy",
@@ -74,7 +75,9 @@ def folder(tmp_path_factory):
     os.chdir(before)
 
 
+@functools.cache
 def printed(name, **environment):
+    """What a command prints; the same for the same environment, so it is run once in each."""
     result = RUNNER.invoke(app, COMMANDS[name].split(), env=environment)
     assert result.exit_code == 0, result.output
     return COLOUR.sub("", result.stdout)

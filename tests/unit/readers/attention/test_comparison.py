@@ -115,6 +115,7 @@ def test_a_scale_that_is_advised_does_better_whoever_follows_it(rows, scale, eps
         assert "explain" in followed.verdict
 
 
+@pytest.mark.slow
 def test_a_softer_scale_is_not_advised_where_it_does_worse():
     rows = clusters(300, 16, 100)
     made = [asked(rows, scale, 1, 0.5) for scale in (8.0, 4.0, 2.0)]

@@ -195,7 +195,14 @@ def test_with_public_rows_the_noise_is_foretold(common):
     assert "in common" in blind.verdict
 
 
-@pytest.mark.parametrize(("clusters", "scale"), [(4, 9.0), (10, 5.0), (30, 9.0)])
+@pytest.mark.parametrize(
+    ("clusters", "scale"),
+    [
+        pytest.param(4, 9.0, marks=pytest.mark.slow),
+        (10, 5.0),
+        pytest.param(30, 9.0, marks=pytest.mark.slow),
+    ],
+)
 def test_the_predicted_error_of_clusters_is_met(clusters, scale):
     """Of answers to queries in the middle of clusters whose rows agree."""
     centres, rows = unit_rows(clusters, 64), 6_000

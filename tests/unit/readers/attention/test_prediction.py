@@ -102,7 +102,9 @@ def digits():
     return keys[:1_347], np.eye(10)[found.target[:1_347]]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 2, 3))]
+)
 def test_good_memories_are_not_warned_of(seed):
     """README's first recipe; digits at the recommended scale, and at a softer one."""
     embeddings = unit_rows(20_000, 32)

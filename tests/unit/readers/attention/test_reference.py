@@ -102,6 +102,7 @@ def test_intervals_hold_as_often_as_they_should(rows: np.ndarray, points: str) -
     assert 0.91 <= np.mean(shares) <= 0.99
 
 
+@pytest.mark.slow
 def test_the_noise_is_what_builds_differ_by(rows: np.ndarray) -> None:
     """With one draw of frequencies and the same readout; so rows that all builds choose alike."""
     queries, keys = rows[:50], rows[700:]
