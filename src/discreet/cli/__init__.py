@@ -502,9 +502,9 @@ def audit(
 ) -> None:
     """Bound ε from below by experiment: build many releases of two neighbours, and tell them apart.
 
-    Of discreet's own mechanisms, on made-up rows at the bounds. For a pipeline of your own, with
-    whatever happens to rows before, there is discreet.audit.audit in Python. Exit code 1 if a
-    promise does not hold.
+    Of discreet's own mechanisms, on made-up rows at the bounds. For a
+    pipeline of your own, with whatever happens to rows before, there is
+    discreet.audit.audit in Python. Exit code 1 if a promise does not hold.
 
     Example: discreet audit memory table --builds 2000
     """
@@ -554,10 +554,12 @@ def attack(
 ) -> None:
     """Attack files, and show what an attacker gets from them against what is promised. NOT PRIVATE.
 
-    The attacker has the file, all settings, and all rows but one. She wants to know whether that
-    row is in it, which of few values it has, and which of many; and the same by questions alone.
-    What exact attention and a search for the nearest row give away is beside it. Exit code 1 if a
-    promise does not hold. An attack that finds little proves nothing: see discreet audit.
+    The attacker has the file, all settings, and all rows but one. She wants
+    to know whether that row is in it, which of few values it has, and which
+    of many; and the same by questions alone. What exact attention and a
+    search for the nearest row give away is beside it. Exit code 1 if a
+    promise does not hold. An attack that finds little proves nothing: see
+    discreet audit.
 
     Example: discreet attack keys.npy values.npy --epsilon 1 --delta 1e-6 --rows-hint 20000
     """
