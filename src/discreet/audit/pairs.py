@@ -440,6 +440,8 @@ class Run:
             reasons += ("two releases have the same noise: whoever has both sees what differs",)
         if reasons:
             lower = LARGEST_EPSILON
+        if noise is not None and noise.at_most < 1:
+            reasons += (f"noise is at most {noise.at_most:.3f} times what the receipt says",)
         squared = float(np.mean([each.squared for each in draws]))
         reached = squared > 0 and promise.mu is not None
         return Audit(
@@ -490,7 +492,7 @@ def _of_small_noise(noise: Noise | None, promise: Promise) -> float:
     if noise.at_most <= _NO_NOISE:
         return LARGEST_EPSILON
     if promise.mu is None:
-        return min(promise.guarantee.epsilon / noise.at_most, LARGEST_EPSILON)
+        return 0.0  # what that comes to follows from how far both sides are apart
     return bounds.epsilon_of_mu(promise.mu / noise.at_most, promise.guarantee.delta)
 
 

@@ -1,6 +1,7 @@
 """What cards say to one person: figures that the promise gives, in words."""
 
 import json
+import math
 import warnings
 from pathlib import Path
 
@@ -67,3 +68,13 @@ def test_cards_of_earlier_files_say_it_too(path):
     assert ("for one person", promise.in_words) in release.card.sentences
     assert promise.in_words in str(release.card)
     assert promise.in_words.startswith("NOT PRIVATE; ")  # their noise came from a seed
+
+
+def test_somebody_with_several_rows_is_found_more_easily():
+    """k times ε and μ, and δ by the sum of e^(j·ε): group privacy."""
+    several = promised(0.5, 1e-6, mu=0.2).of_several(3)
+    assert several.guarantee.epsilon == 1.5
+    assert several.guarantee.delta == pytest.approx(1e-6 * (1 + math.exp(0.5) + math.e))
+    assert several.mu == pytest.approx(0.6)
+    assert promised(0.5, 1e-6).of_several(3).mu is None
+    assert promised(0.5, 0.9).of_several(3).guarantee.delta == 1

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import pathlib
@@ -14,7 +15,7 @@ from safetensors import numpy as safetensors
 from safetensors import safe_open
 
 import discreet
-from discreet import CorruptRelease, NotPrivateWarning
+from discreet import CorruptRelease, InvalidInput, NotPrivateWarning
 from discreet import _files as packing
 from discreet.kernels import Fourier, Minimax, Taylor
 from discreet.readers import registry as loading
@@ -366,3 +367,11 @@ def test_a_file_that_contradicts_its_guarantee_is_refused(changed):
     """Under add_remove no number of rows is public, and a row has the influence of one."""
     with pytest.raises(CorruptRelease):
         loading.from_bytes(resealed(build(), lambda s, t, m: s.update(changed)))
+
+
+@pytest.mark.parametrize("name", ["rows", "rows_hint"])
+def test_no_release_is_of_fewer_rows_than_none(name):
+    released = build(neighbours="replace").released
+    assert getattr(dataclasses.replace(released, **{name: 0}), name) == 0
+    with pytest.raises(InvalidInput, match=name):
+        dataclasses.replace(released, **{name: -1})
