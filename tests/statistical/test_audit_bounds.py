@@ -11,7 +11,8 @@ from discreet.accounting import DiscreteLaplace, gaussian_epsilon, gaussian_sigm
 from discreet.accounting.promise import Promise
 from discreet.audit.catalogue import named
 from discreet.audit.experiments import Draw, few_rows
-from discreet.audit.pairs import Noise, Run
+from discreet.audit.pairs import Run
+from discreet.audit.report import Noise
 from discreet.privacy import Guarantee
 from discreet.testing import Seeded
 

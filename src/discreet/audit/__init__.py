@@ -7,6 +7,7 @@ shows what attackers get from files of one's own rows; that is NOT PRIVATE, eith
 
 from discreet.audit.attacks import Attacked, attack
 from discreet.audit.canaries import OneRun, one_run
-from discreet.audit.pairs import Audit, audit
+from discreet.audit.pairs import audit
+from discreet.audit.report import Audit
 
 __all__ = ["Attacked", "Audit", "OneRun", "attack", "audit", "one_run"]

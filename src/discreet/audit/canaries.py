@@ -3,7 +3,7 @@
 One build instead of thousands: for pipelines that take long. What each canary adds is known from
 builds without noise, and they are chosen so that they hardly overlap; so each of them can be looked
 for by itself, and the share of right guesses bounds ε. It finds gross mistakes: with a thousand
-canaries at ε = 1 the bound is about a third of what is promised (`docs/audit.md`).
+canaries at ε = 1 the bound is about a quarter of what is promised (`docs/audit.md`).
 """
 
 import time
@@ -83,7 +83,7 @@ class OneRun:
 
     def __str__(self) -> str:
         verdict = (
-            "holds: no contradiction was found"
+            "holds, as far as this shows: no contradiction was found"
             if self.holds
             else "DOES NOT HOLD: the promise is refuted"
         )
@@ -92,7 +92,10 @@ class OneRun:
             [
                 f"{self.name}, one release: {verdict}",
                 f"  measured   ε ≥ {rounded_down(self.epsilon_lower)} ({self.confidence:.0%} sure)",
-                f"  promised   {self.claimed.figures}",
+                (
+                    f"  promised   {self.claimed.figures}, one {self.claimed.unit} "
+                    f"{self.claimed.neighbours.change}"
+                ),
                 (
                     f"  guesses    {right:,} of {made:,} right ({right / made:.1%}), about "
                     f"{self.guesses.canaries:,} canaries; {self.seconds:.0f} s"

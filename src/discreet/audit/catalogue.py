@@ -20,8 +20,9 @@ from discreet.accounting.promise import Promise
 from discreet.audit.canaries import OneRun, one_run
 from discreet.audit.experiments import Build, Experiment, few_rows, known
 from discreet.audit.looking import Part, Seen, fresh_draws, seen
-from discreet.audit.pairs import Audit, Run, claim
+from discreet.audit.pairs import Run, claim
 from discreet.audit.programs import Program
+from discreet.audit.report import Audit
 from discreet.errors import DiscreetError
 from discreet.features.fourier import Fourier
 from discreet.features.landmarks import Landmarks

@@ -29,7 +29,12 @@ from discreet.audit.looking import (
     seen,
     squared_distance,
 )
-from discreet.errors import InvalidInput, MostlyNoiseWarning
+from discreet.errors import (
+    InvalidInput,
+    MostlyNoiseWarning,
+    NotPrivateWarning,
+    PrivacyLeakWarning,
+)
 from discreet.noise import Entropy
 from discreet.noise.exact import IntegerLaw
 from discreet.privacy import Neighbours
@@ -45,6 +50,15 @@ def few_rows() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MostlyNoiseWarning)
         warnings.filterwarnings("ignore", "The denominator's error bound", UserWarning)
+        yield
+
+
+@contextmanager
+def leaks_known() -> Iterator[None]:
+    """Ignore what each build warns of again: it was said of the first ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        warnings.simplefilter("ignore", NotPrivateWarning)
         yield
 
 
@@ -273,7 +287,9 @@ def accepts_entropy(build: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return any(
-        each.name == "entropy" and each.kind is not each.POSITIONAL_ONLY for each in parameters
+        each.kind is each.VAR_KEYWORD
+        or (each.name == "entropy" and each.kind is not each.POSITIONAL_ONLY)
+        for each in parameters
     )
 
 

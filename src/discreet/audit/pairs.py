@@ -8,7 +8,7 @@ promise. One below it proves nothing: that is what proofs are for.
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,18 +29,17 @@ from discreet.audit.experiments import (
     accepts_entropy,
     checked_pair,
     few_rows,
+    leaks_known,
     learned,
     told_apart,
     with_entropy,
     without_noise,
 )
 from discreet.audit.looking import Seen, seen
+from discreet.audit.report import Audit, Noise, refuted
 from discreet.audit.workers import map_forked
-from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_down
+from discreet.privacy import NOT_PRIVATE
 from discreet.testing import Seeded
-
-# A claim is met but for rounding of the account.
-_ROUNDING = 1 + 1e-9
 
 # How much of the doubt is for the size of the noise; and noise is said not to be normal only if
 # that is surer than this.
@@ -50,183 +49,14 @@ _NOISE_SHARE, _SHAPE_DOUBT = 0.01, 1e-3
 _LEARNING, _CHOOSING = 0.5, 0.2
 _LEAST_BUILDS = 40
 
+# Sums on a lattice are no further apart than is allowed for but for rounding of that figure.
+_ROUNDING_OF_SUMS = 1 + 1e-6
+
 # Distances that differ by so little are equal but for rounding.
 _EQUAL = 1e-9
 
 # Noise that is so much smaller than is said is none; and that is the same twice by such a chance.
 _NO_NOISE, _BY_CHANCE = 1e-3, 1e-6
-
-
-@dataclass(frozen=True)
-class Noise:
-    """How large the noise of all released numbers is, beside what is claimed.
-
-    Attributes:
-        ratio: of standard deviations; 1 if it is as claimed.
-        at_most: it is surely not larger; infinite where so few numbers do not tell.
-        numbers: of so many draws.
-    """
-
-    ratio: float
-    at_most: float
-    numbers: int
-
-    @classmethod
-    def of(cls, draws: Sequence[Draw], doubt: float) -> "Noise | None":
-        """Return the noise in releases; None if none has numbers of known noise.
-
-        How much squares vary is that of the laws that are claimed, at another scale: where numbers
-        are few, what is seen of it goes with what is seen of the size, and would call noise small.
-
-        Args:
-            draws: all of them.
-            doubt: the probability that it is larger than `at_most`.
-        """
-        numbers = sum(each.numbers for each in draws)
-        if not numbers:
-            return None
-        square = math.fsum(each.squares for each in draws) / numbers
-        fourth = math.fsum(each.fourths for each in draws) / numbers
-        # Of the mean of squares, in units of their true mean: nearly normal, with a thinner tail
-        # below.
-        error = math.sqrt((fourth - 1) / numbers)
-        least = 1 + float(special.ndtri(doubt)) * error
-        most = math.sqrt(square / least) if least > 0 else math.inf
-        return cls(math.sqrt(square), most, numbers)
-
-
-@dataclass(frozen=True, eq=False)
-class Audit:
-    """What an audit found. `str` for people, `to_dict` for programs.
-
-    Attributes:
-        name: of what was audited.
-        claimed: what is promised.
-        claimed_mu: sensitivity over σ, if what is promised is one Gaussian mechanism; else None.
-        epsilon_lower: ε is at least this, with so much confidence, at the δ that is claimed.
-        confidence: how often an audit says nothing wrong, at least.
-        test: how often the test was right, of releases that it was not chosen by.
-        builds: how many releases were made in all.
-        seconds: how long that took.
-        distance: how far apart the two exact releases are, over what the claim allows; None where
-            that is not known. Below one, the audit cannot reach what is claimed.
-        direction: "known" if the exact releases are, else "learned".
-        noise: how large the noise is beside the claim; None where that is not known.
-        scores: of the releases without the unit and with it, for pictures.
-        reasons: what refutes the promise whatever the numbers are; none as a rule.
-        leaks: what the release itself says was taken from the rows: no promise covers it.
-    """
-
-    name: str
-    claimed: Guarantee
-    claimed_mu: float | None
-    epsilon_lower: float
-    confidence: float
-    test: Test
-    builds: int
-    seconds: float
-    distance: float | None
-    direction: str
-    noise: Noise | None
-    scores: tuple[Floats, Floats] = field(repr=False)
-    reasons: tuple[str, ...] = ()
-    leaks: tuple[str, ...] = ()
-
-    @property
-    def holds(self) -> bool:
-        """Whether what was measured is within what is promised. False refutes the promise."""
-        return not self.reasons and self.epsilon_lower <= self.claimed.epsilon * _ROUNDING
-
-    @property
-    def share(self) -> float:
-        """How much of the ε that is promised was measured."""
-        return self.epsilon_lower / self.claimed.epsilon if self.claimed.epsilon else math.inf
-
-    def to_dict(self) -> dict[str, object]:
-        """Return what was found under its names, ready for JSON."""
-        most = math.inf if self.noise is None else self.noise.at_most
-        return {
-            "name": self.name,
-            "epsilon_lower": self.epsilon_lower,
-            "claimed": self.claimed.epsilon,
-            "delta": self.claimed.delta,
-            "neighbours": str(self.claimed.neighbours),
-            "unit": self.claimed.unit,
-            "holds": self.holds,
-            "confidence": self.confidence,
-            "builds": self.builds,
-            "seconds": round(self.seconds, 3),
-            "direction": self.direction,
-            "distance": self.distance,
-            "false_alarms": self.test.alarms,
-            "without": self.test.without,
-            "hits": self.test.hits,
-            "with_unit": self.test.with_unit,
-            "noise_ratio": None if self.noise is None else self.noise.ratio,
-            "noise_at_most": most if math.isfinite(most) else None,
-            "reasons": list(self.reasons),
-            "leaks": list(self.leaks),
-        }
-
-    def __str__(self) -> str:
-        verdict = (
-            "holds: no contradiction was found"
-            if self.holds
-            else "DOES NOT HOLD: the promise is refuted"
-        )
-        neighbours = f"one {self.claimed.unit} {self.claimed.neighbours.change}"
-        lines = [
-            f"{self.name}: {verdict}",
-            *(f"  because    {each}" for each in self.reasons),
-            (
-                f"  measured   ε ≥ {rounded_down(self.epsilon_lower)}, {self.confidence:.0%} sure: "
-                f"{self.share:.0%} of what is promised"
-            ),
-            f"  promised   {self.claimed.figures}, {neighbours}",
-            (
-                f"  the test   right of {self._right:.1%} of {self._judged:,} releases; "
-                f"{self.builds:,} built in {self.seconds:.0f} s"
-            ),
-        ]
-        if self.noise is not None:
-            lines.append(f"  noise      {self.noise.ratio:.3f} times what the receipt says")
-        if self.distance is not None:
-            lines.append(f"  the pair   {self.distance:.1%} as far apart as the promise allows for")
-        if self.leaks:
-            lines.append(
-                f"  besides    {' and '.join(self.leaks)} taken from the rows: not covered"
-            )
-        if self.direction == "learned":
-            lines.append(
-                "  direction  learned from half of the builds, so that only gross leaks are seen. "
-                "Exact sums are known where a release is sums and noise, and your function hands "
-                "on an argument `entropy`"
-            )
-        return "\n".join(lines)
-
-    def curve(self, at: Sequence[float]) -> tuple[list[float], list[float], list[float]]:
-        """Return which share of units is found at these shares of false alarms, for a picture.
-
-        Args:
-            at: shares of false alarms, above 0 and at most 1.
-
-        Returns:
-            Shares that were measured, and where the true ones are, 99% of the time: lower and upper
-            ends.
-        """
-        without, with_unit = (np.sort(side) for side in self.scores)
-        thresholds = np.quantile(without, 1 - np.asarray(at))
-        hits = len(with_unit) - np.searchsorted(with_unit, thresholds, side="right")
-        ends = [bounds.interval(int(each), len(with_unit), confidence=0.99) for each in hits]
-        return (hits / len(with_unit)).tolist(), *map(list, zip(*ends, strict=True))
-
-    @property
-    def _judged(self) -> int:
-        return self.test.without + self.test.with_unit
-
-    @property
-    def _right(self) -> float:
-        return (self.test.without - self.test.alarms + self.test.hits) / self._judged
 
 
 def audit(
@@ -283,25 +113,94 @@ def audit(
     """
     data = checked_pair(neighbours)
     builds = _validate.whole("builds", builds, at_least=_LEAST_BUILDS)
-    began = time.monotonic()
-    made = with_entropy(build)
     run = Run(builds=builds, confidence=confidence, seed=seed, workers=workers, progress=progress)
+    made, began = with_entropy(build), time.monotonic()
     with few_rows():
-        exact = without_noise(made, data) if view is None and accepts_entropy(build) else None
-        first = [seen(made(each, None), view=lambda _: np.zeros(1)) for each in data]
-        promise = claim(first)
-        if exact is not None and all(each.additive for each in exact):
-            sums = Known(made, data, (exact[0].parts, exact[1].parts))
-            reasons = _reasons(first, *([each] for each in exact))
-            found = run.audit(sums, promise, name=name, began=began, reasons=reasons)
-        else:
-            experiment, samples = _learn(made, data, view, run, exact)
-            reasons = _reasons(first, *samples)
-            left = replace(run, used=sum(map(len, samples)))
-            found = left.audit(experiment, promise, name=name, began=began, reasons=reasons)
-        receipts = [each.receipt for each in first if each.receipt is not None]
-        leaks = {str(leak): None for receipt in receipts for leak in receipt.leaks}
-        return replace(found, leaks=tuple(leaks))
+        first, again = ([seen(made(each, None), view=view) for each in data] for _ in range(2))
+        with leaks_known():
+            found = _audited(
+                build,
+                made,
+                data,
+                view=view,
+                run=run,
+                begun=(first, again),
+                name=name,
+                began=began,
+            )
+    leaks = {str(leak): None for each in first if each.receipt for leak in each.receipt.leaks}
+    if not leaks:
+        return found
+    taken = f"{' and '.join(leaks)} taken from the rows, as the release itself says: not covered"
+    return replace(found, reasons=(*found.reasons, taken))
+
+
+def _audited(
+    build: Callable[..., Any],
+    made: Build,
+    data: tuple[Any, Any],
+    *,
+    view: Callable[[Any], Any] | None,
+    run: "Run",
+    begun: tuple[Sequence[Seen], Sequence[Seen]],
+    name: str,
+    began: float,
+) -> Audit:
+    """Return what is found, given two releases of each data set."""
+    first, again = begun
+    promise = claim(first)
+    if sizes := _sizes(*zip(first, again, strict=True)):
+        return refuted(name, promise, (sizes,), confidence=run.confidence, builds=4, began=began)
+    exact, learned_for = None, "it was looked at by a `view`, whose noise nobody knows"
+    if view is None:
+        exact, learned_for = _exact(build, made, data)
+    if exact is not None and all(each.additive for each in exact):
+        sums = Known(made, data, (exact[0].parts, exact[1].parts))
+        reasons = _reasons(first, *([each] for each in exact))
+        found = run.audit(sums, promise, name=name, began=began, reasons=reasons)
+        return replace(found, reasons=(*found.reasons, *_too_far(sums, promise)))
+    experiment, samples = _learn(made, data, view, run, exact)
+    reasons = _reasons(first, *samples)
+    left = replace(run, used=sum(map(len, samples)))
+    found = left.audit(experiment, promise, name=name, began=began, reasons=reasons)
+    return replace(found, learned_for=learned_for)
+
+
+def _exact(
+    build: Callable[..., Any], made: Build, data: tuple[Any, Any]
+) -> tuple[tuple[Seen, Seen] | None, str]:
+    """Return both releases without noise, if they can be had; and why these are not enough."""
+    if not accepts_entropy(build):
+        return None, "your function takes no argument `entropy`"
+    exact = without_noise(made, data)
+    if exact is None:
+        return None, "your function does not hand `entropy` on, or has chance of its own"
+    return exact, "a release of this kind is not sums and noise, but made in rounds or of several"
+
+
+def _sizes(without: Sequence[Seen], with_unit: Sequence[Seen]) -> str:
+    """Return in words how sizes tell two data sets apart; nothing if they do not.
+
+    Sizes that differ between releases of one data set follow from noise.
+    """
+    sides = [
+        {tuple(part.values.size for part in each.parts) for each in side}
+        for side in (without, with_unit)
+    ]
+    if sides[0] == sides[1] or any(len(side) > 1 for side in sides):
+        return ""
+    one, two = (", ".join(map(str, *side)) for side in sides)
+    return f"releases of both data sets have other sizes: {one} numbers, and {two}"
+
+
+def _too_far(sums: Known, promise: Promise) -> tuple[str, ...]:
+    """Return in words that exact sums are further apart than noise is made for, if they are."""
+    if promise.mu is None or sums.squared <= promise.mu**2 * _ROUNDING_OF_SUMS:
+        return ()
+    times = math.sqrt(sums.squared) / promise.mu
+    return (
+        f"without noise, both data sets are {times:.3g} times as far apart as noise is made for",
+    )
 
 
 def claim(releases: Sequence[Seen]) -> Promise:
@@ -443,7 +342,7 @@ class Run:
         if noise is not None and noise.at_most < 1:
             reasons += (f"noise is at most {noise.at_most:.3f} times what the receipt says",)
         squared = float(np.mean([each.squared for each in draws]))
-        reached = squared > 0 and promise.mu is not None
+        known = experiment.additive and (squared == 0 or promise.mu is not None)
         return Audit(
             name=name,
             claimed=promise.guarantee,
@@ -453,7 +352,7 @@ class Run:
             test=test,
             builds=self.used + 2 * half,
             seconds=time.monotonic() - began,
-            distance=math.sqrt(squared) / (promise.mu or 1.0) if reached else None,
+            distance=math.sqrt(squared) / (promise.mu or 1.0) if known else None,
             direction="known" if experiment.additive else "learned",
             noise=noise,
             scores=(_scores(without), _scores(with_unit)),

@@ -24,8 +24,8 @@ app = App(
     cls=Commands,
     help="Differentially private attention over private keys and values, and classification and "
     "regression.",
-    epilog="Exit codes: 0 done; 1 a bug in discreet; 2 something given is wrong; 130 interrupted; "
-    "143 terminated.",
+    epilog="Exit codes: 0 done; 1 a bug in discreet, or a promise that does not hold; 2 something "
+    "given is wrong; 130 interrupted; 143 terminated.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,  # its tracebacks would show values

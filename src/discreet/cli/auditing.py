@@ -10,7 +10,8 @@ from discreet import _validate
 from discreet.accounting.promise import Promise
 from discreet.audit.canaries import OneRun
 from discreet.audit.catalogue import CASES, Case, named, one_run_of_memory
-from discreet.audit.pairs import Audit, Run
+from discreet.audit.pairs import Run
+from discreet.audit.report import Audit
 from discreet.cli.files import check_picture, pictures
 from discreet.cli.shell import has_terminal, print_json, print_page, say
 from discreet.errors import InvalidInput
@@ -19,7 +20,7 @@ from discreet.privacy import rounded_down, rounded_up
 _HEADINGS = ("mechanism", "measured ε ≥", "promised ε", "share", "pair", "noise", "")
 
 _LIMITS = (
-    "An audit tries one pair of data sets. A measured ε above what is promised refutes the "
+    "An audit tries {what}. A measured ε above what is promised refutes the "
     "promise; where it is kept, 1 audit in {once:,.0f} says so by chance, at most. A measured ε "
     "below it proves nothing by itself: that is what proofs are for."
 )
@@ -66,7 +67,8 @@ def show(
     elif len(found) == 1:
         print_page(str(found[0]))
     if not as_json:
-        print_page(_LIMITS.format(once=1 / (1 - confidence)))
+        what = "canaries of one kind in one release" if one_run else "one pair of data sets"
+        print_page(_LIMITS.format(what=what, once=1 / (1 - confidence)))
     if not all(each.holds for each in found):
         sys.exit(1)
 

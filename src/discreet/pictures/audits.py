@@ -31,7 +31,7 @@ def trade_off(
     figure, axes = figure_of(height=4.8, title=title)
     low, high = band
     axes.fill_between(measured.x, low, high, color=BLUE, alpha=0.25, linewidth=0)
-    draw(axes, promised, "the most that the promise allows", _PROMISED)
+    draw(axes, promised, "the most that such noise, or the promise, allows", _PROMISED)
     draw(axes, measured, "measured, with 99% intervals of what is found", _MEASURED)
     for number, (name, curve) in enumerate((more or {}).items()):
         draw(axes, curve, name, Look("-.", "os^"[number % 3], INK))

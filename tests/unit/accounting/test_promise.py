@@ -71,10 +71,18 @@ def test_cards_of_earlier_files_say_it_too(path):
 
 
 def test_somebody_with_several_rows_is_found_more_easily():
-    """k times ε and μ, and δ by the sum of e^(j·ε): group privacy."""
+    """Group privacy: so many times ε and μ, and δ by the sum of e^(j·ε)."""
     several = promised(0.5, 1e-6, mu=0.2).of_several(3)
     assert several.guarantee.epsilon == 1.5
     assert several.guarantee.delta == pytest.approx(1e-6 * (1 + math.exp(0.5) + math.e))
     assert several.mu == pytest.approx(0.6)
     assert promised(0.5, 1e-6).of_several(3).mu is None
     assert promised(0.5, 0.9).of_several(3).guarantee.delta == 1
+
+
+def test_a_fair_coin_is_guessed_no_better_than_the_promise_allows():
+    assert promised(0.0).coin == 0.5
+    assert promised(1.0).coin == pytest.approx(math.e / (math.e + 1))
+    assert promised(1.0, 1e-3).coin == pytest.approx((math.e + 1e-3) / (math.e + 1))
+    assert promised(1.0, mu=0.1).coin == pytest.approx(0.5199, abs=1e-4)
+    assert promised(900.0, 0.9).coin == 1.0

@@ -58,11 +58,11 @@ def test_an_attack_finds_nearly_as_much_as_is_promised_and_no_more(strong):
     assert strong.holds
     assert strong.claimed.guarantee.epsilon == 4
     for each in strong.membership.levels:
-        assert each.allowed < each.allowed_by_epsilon
+        assert each.at_best < each.promised
         assert abs(each.test.false_alarms - each.false_alarms) < 0.25 * each.false_alarms + 2e-3
     common = strong.membership.levels[-1]
     assert common.false_alarms == 0.1
-    assert 0.75 * common.allowed < common.share < common.interval[1]
+    assert 0.75 * common.at_best < common.share < common.interval[1]
     assert strong.attribute.chance < 0.7 * strong.attribute.share
     assert strong.secret.error < 0.95 * strong.secret.error_without_file
 
@@ -71,7 +71,7 @@ def test_under_replace_an_attack_says_which_of_two_rows_it_is():
     made = attacked(neighbours="replace", epsilon=4.0, trials=500)
     common = made.membership.levels[-1]
     assert made.holds
-    assert 1.5 * common.false_alarms < common.share < common.allowed
+    assert 1.5 * common.false_alarms < common.share < common.at_best
     assert "Which of two rows is in the data?" in str(made)
 
 
@@ -95,7 +95,7 @@ def test_noise_that_is_too_small_breaks_the_promise(monkeypatch, neighbours):
     broken = attacked(**given)
     common = broken.membership.levels[-1]
     assert not broken.holds
-    assert common.share > common.allowed
+    assert common.share > common.at_best
     assert "BROKEN" in broken.verdict
     assert not broken.to_dict()["holds"]
 

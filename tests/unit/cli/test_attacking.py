@@ -30,7 +30,7 @@ def test_what_is_found_in_own_rows_is_printed_for_their_owner(tmp_path):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0].startswith("NOT PRIVATE")
-    assert "no attack found more than the promise allows" in result.stdout
+    assert "no attack surely found more than noise like this allows" in result.stdout
     assert "300 with the row and 300 without" in result.stdout
     assert "From exact attention: 100%" in result.stdout
     assert "proves" in lines[-2]
@@ -52,7 +52,7 @@ def test_json_has_every_figure():
     assert found["claimed"]["neighbours"] == "replace"
     assert found["private"] is False
     assert [each["questions"] for each in found["questions"]] == [10, 20]
-    assert {"accused", "found", "interval", "allowed"} <= found["membership"]["levels"][0].keys()
+    assert {"accused", "found", "interval", "at_best"} <= found["membership"]["levels"][0].keys()
 
 
 def test_a_broken_promise_is_an_exit_code(monkeypatch):

@@ -198,3 +198,21 @@ def test_sizes():
 def test_total_variation_is_zero():
     assert DiscreteLaplace(scale=1.0).total_variation == 0.0
     assert truncated().total_variation == 0.0
+
+
+@pytest.mark.parametrize(
+    "law",
+    [DiscreteLaplace(scale=3.0), TruncatedLaplace(sensitivity=2, epsilon=0.6, delta=1e-3)],
+    ids=str,
+)
+@pytest.mark.parametrize("tilt", [-0.2, 0.0, 0.05, 0.25])
+def test_the_moment_of_a_tilt_is_that_of_the_probabilities(law, tilt):
+    """Of the whole line; tails that are cut off make it less."""
+    numbers = np.arange(-400, 401)
+    found = math.log(np.sum(law.pmf(numbers) * np.exp(tilt * numbers)))
+    if isinstance(law, DiscreteLaplace):
+        assert law.log_moment(tilt) == pytest.approx(found, abs=1e-9)
+    else:
+        whole = DiscreteLaplace(scale=law.sensitivity / law.epsilon)
+        assert found - 1e-12 <= law.log_moment(tilt) == pytest.approx(whole.log_moment(tilt))
+    assert law.log_moment(law.largest_tilt) == math.inf

@@ -375,3 +375,18 @@ def test_no_release_is_of_fewer_rows_than_none(name):
     assert getattr(dataclasses.replace(released, **{name: 0}), name) == 0
     with pytest.raises(InvalidInput, match=name):
         dataclasses.replace(released, **{name: -1})
+
+
+def test_a_file_keeps_what_an_estimator_says_of_its_columns():
+    described = {"kind": "classifier", "names": ["age"]}
+    made = build()
+    kept = type(made)(dataclasses.replace(made.released, estimator=described))
+    again = type(made)(
+        container.restore(
+            container.settings_of(kept.released), container.tensors_of(kept.released), made.layout
+        )
+    )
+    assert again.released.estimator == described
+    wrong = container.settings_of(kept.released) | {"estimator": ["age"]}
+    with pytest.raises(CorruptRelease, match="estimator"):
+        container.restore(wrong, container.tensors_of(kept.released), made.layout)

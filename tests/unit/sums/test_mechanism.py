@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import inspect
 import os
 import pickle
@@ -22,6 +23,7 @@ from discreet.readers.least_squares.mechanism import LEAST_SQUARES
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.sums import accumulate as adder_module
 from discreet.sums import mechanism as engine
+from discreet.sums.settings import Shape, Unit
 from discreet.testing import Seeded, Silent
 
 KEYS, VALUES = unit_rows(600, 4), unit_rows(600, 3, seed=1)
@@ -347,3 +349,14 @@ def test_what_was_refused_after_noise_was_drawn_is_not_tried_again(error):
         builder.release(entropy=Refusing(1))
     with pytest.raises(BudgetExceeded, match="its privacy budget is spent"):
         builder.release()
+
+
+@pytest.mark.parametrize(("layers", "said"), [(1, "the memory"), (3, "all 3 memories")])
+def test_a_guarantee_says_what_it_covers(layers, said):
+    shapes = [Shape(heads=(), key_dim=2, value_dim=1)] * layers
+    options = ATTENTION.options(epsilon=1.0, delta=1e-6, scale=1.0, kernel="minimax")
+    settings = ATTENTION.resolve(shapes, options, unit=Unit.ROW)
+    assert settings.scope.startswith(said)
+    assert dataclasses.replace(settings, layouts=(), noun=("corpus", "corpora")).scope.startswith(
+        "the corpus"
+    )

@@ -301,11 +301,12 @@ def _above_others(hits: Floats, alarms: Floats, level: float) -> float:
 
 
 def _found(level: float, test: Test, claimed: Promise, rivals: list[float]) -> Found:
+    accused = test.false_alarms or level  # what happened, if anybody was
     return Found(
         false_alarms=level,
         test=test,
-        allowed=claimed.found(level),
-        allowed_by_epsilon=Promise(claimed.guarantee, None).found(level),
+        at_best=claimed.found(accused),
+        promised=Promise(claimed.guarantee, None).found(accused),
         exact_attention=rivals[0],
         exact_retrieval=rivals[1],
     )
@@ -401,8 +402,8 @@ def _figures(right: Array, candidates: int, claimed: Promise) -> dict[str, Any]:
         "candidates": candidates,
         "right": int(np.sum(right)),
         "trials": len(right),
-        "allowed": claimed.found(chance),
-        "allowed_by_epsilon": Promise(claimed.guarantee, None).found(chance),
+        "at_best": claimed.found(chance),
+        "promised": Promise(claimed.guarantee, None).found(chance),
     }
 
 

@@ -26,16 +26,16 @@ class Found:
         false_alarms: the share of those who are not in the data that may be accused.
         test: what was counted, at a threshold that was chosen by other noise: so that about such a
             share is accused if all of it is alike.
-        allowed: the largest share of members that the promise lets anybody find.
-        allowed_by_epsilon: what (ε, δ) alone lets anybody find, whatever the noise is.
+        at_best: the largest share of members that the promise lets anybody find.
+        promised: what (ε, δ) alone lets anybody find, whatever the noise is.
         exact_attention: the share that is found from the answers of exact attention.
         exact_retrieval: from those of a search for the nearest row.
     """
 
     false_alarms: float
     test: Test
-    allowed: float
-    allowed_by_epsilon: float
+    at_best: float
+    promised: float
     exact_attention: float
     exact_retrieval: float
 
@@ -66,8 +66,8 @@ class Found:
             "accused": self.test.false_alarms,
             "found": self.share,
             "interval": list(self.interval),
-            "allowed": self.allowed,
-            "allowed_by_epsilon_and_delta": self.allowed_by_epsilon,
+            "at_best": self.at_best,
+            "promised": self.promised,
             "exact_attention": self.exact_attention,
             "exact_retrieval": self.exact_retrieval,
         }
@@ -101,8 +101,8 @@ class Named:
         candidates: how many there are.
         right: how often it was named.
         trials: of so many.
-        allowed: the largest share that the promise lets anybody name.
-        allowed_by_epsilon: what (ε, δ) alone lets anybody name: e^ε/candidates + δ.
+        at_best: the largest share that the promise lets anybody name.
+        promised: what (ε, δ) alone lets anybody name: e^ε/candidates + δ.
         exact_attention: the share that is named from the answers of exact attention.
         exact_retrieval: from those of a search for the nearest row; None if nobody tried.
     """
@@ -110,8 +110,8 @@ class Named:
     candidates: int
     right: int
     trials: int
-    allowed: float
-    allowed_by_epsilon: float
+    at_best: float
+    promised: float
     exact_attention: float
     exact_retrieval: float | None
 
@@ -148,8 +148,8 @@ class Named:
             "share": self.share,
             "interval": list(self.interval),
             "chance": self.chance,
-            "allowed": self.allowed,
-            "allowed_by_epsilon_and_delta": self.allowed_by_epsilon,
+            "at_best": self.at_best,
+            "promised": self.promised,
             "exact_attention": self.exact_attention,
             "exact_retrieval": self.exact_retrieval,
         }
@@ -225,7 +225,7 @@ class Attacked:
     def verdict(self) -> str:
         """What it comes to, in a sentence."""
         if self.holds:
-            return "no attack found more than the promise allows"
+            return "no attack surely found more than noise like this allows"
         return "THE PROMISE IS BROKEN: an attack found more than it allows"
 
     def to_dict(self) -> dict[str, object]:
@@ -253,8 +253,6 @@ class Attacked:
 
 # --- words ----------------------------------------------------------------------------------------
 
-_HEADINGS = ("found", "95% interval", "allowed", "(ε, δ)", "exact")
-
 
 def _page(made: Attacked) -> list[str]:
     guarantee, files = made.claimed.guarantee, made.membership.files
@@ -263,8 +261,11 @@ def _page(made: Attacked) -> list[str]:
         ("promise", f"{guarantee.figures}: any one row {guarantee.neighbours.change}"),
         ("attacker", "has the file, all settings, and all rows but one"),
         ("files", f"{files:,} with the row and {files:,} without, each with its own noise"),
-        ("promised", "nobody finds more, whatever the noise: that is what ε and δ say"),
-        ("at best", "nobody finds more with noise like this"),
+        ("promised", "the most that ε and δ allow, whatever the noise is"),
+        (
+            "at best",
+            "the most that noise like this allows: who surely finds more breaks the promise",
+        ),
     ]
     attribute, secret, asked = made.attribute, made.secret, made.questions
     return [
@@ -320,8 +321,8 @@ def _figures(found: Found | Named) -> dict[str, str]:
     return {
         "found": percent(found.share),
         "95% interval": f"{percent(low).removesuffix('%')} to {percent(high)}",
-        "promised": percent(found.allowed_by_epsilon),
-        "at best": percent(found.allowed),
+        "promised": percent(found.promised),
+        "at best": percent(found.at_best),
     }
 
 
