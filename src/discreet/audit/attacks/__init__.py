@@ -301,12 +301,11 @@ def _above_others(hits: Floats, alarms: Floats, level: float) -> float:
 
 
 def _found(level: float, test: Test, claimed: Promise, rivals: list[float]) -> Found:
-    accused = test.false_alarms or level  # what happened, if anybody was
     return Found(
         false_alarms=level,
         test=test,
-        at_best=claimed.found(accused),
-        promised=Promise(claimed.guarantee, None).found(accused),
+        at_best=claimed.found(level),
+        promised=Promise(claimed.guarantee, None).found(level),
         exact_attention=rivals[0],
         exact_retrieval=rivals[1],
     )
