@@ -14,8 +14,8 @@ _SETTINGS = """
 listen_addresses = ''
 unix_socket_directories = '{folder}'
 shared_buffers = 16MB
-max_wal_size = 64MB
-min_wal_size = 32MB
+max_wal_size = 16MB
+min_wal_size = 2MB
 max_connections = 60
 autovacuum = off
 """
@@ -51,7 +51,7 @@ class Cluster:
         else:
             self.user = None
         flags = ("--auth=trust", "--username=owner", "--no-sync", "--no-locale", "--encoding=UTF8")
-        self.run("initdb", "--pgdata", self.data, *flags)
+        self.run("initdb", "--pgdata", self.data, "--wal-segsize=1", *flags)
         with (self.data / "postgresql.conf").open("a") as file:
             file.write(_SETTINGS.format(folder=self.folder))
         self.start()
@@ -87,6 +87,13 @@ class Cluster:
     def copy_to(self, name):
         """Copy the data of a server that is stopped."""
         self.as_user(["cp", "-a", self.data, self.folder / name])
+
+    def put_back(self, name):
+        """Go on from such a copy."""
+        self.stop("immediate")
+        shutil.rmtree(self.data)
+        (self.folder / name).rename(self.data)
+        self.start()
 
     def address(self, user="owner", database="postgres", **more):
         query = "&".join(f"{key}={value}" for key, value in {"host": self.folder, **more}.items())

@@ -57,13 +57,13 @@ class Address:
         shown: all of it but passwords.
         url: for libpq, with the password if one was given.
         witness: the file that keeps what was seen, if any.
-        secrets: what no message may have in it.
+        hidden: what no message may have in it.
     """
 
     shown: str
     url: str = field(repr=False)
     witness: Path | None
-    secrets: tuple[str, ...] = field(repr=False)
+    hidden: tuple[str, ...] = field(repr=False)
 
     @classmethod
     def parse(cls, text: str) -> "Address":
@@ -75,7 +75,7 @@ class Address:
         parts = _split(text)
         login, at, hosts = parts.netloc.rpartition("@")
         user, _, password = login.partition(":")
-        secrets, public, whole, witness = [unquote(password)], [], [], None
+        hidden, public, whole, witness = [unquote(password)], [], [], None
         for each in filter(None, parts.query.split("&")):
             name, _, value = each.partition("=")
             if unquote(name) == "witness":
@@ -84,19 +84,19 @@ class Address:
                 continue
             whole.append(each)
             if unquote(name) in _SECRET:
-                secrets.append(unquote(value))
+                hidden.append(unquote(value))
             else:
                 public.append(each)
         return cls(
             shown=urlunsplit(parts._replace(netloc=user + at + hosts, query="&".join(public))),
             url=urlunsplit(parts._replace(query="&".join(whole))),
             witness=witness,
-            secrets=tuple(filter(None, secrets)),
+            hidden=tuple(filter(None, hidden)),
         )
 
     def scrubbed(self, text: str) -> str:
-        """Return a text without the secrets of this address, should they be in it."""
-        for each in (*self.secrets, *map(quote, self.secrets)):
+        """Return a text without what this address hides, should that be in it."""
+        for each in (*self.hidden, *map(quote, self.hidden)):
             text = text.replace(each, "***")
         return text
 

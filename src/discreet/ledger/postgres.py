@@ -5,8 +5,6 @@ lock, so that no two of them overlap; each row that is added also adds an entry 
 hash follows from all before it. psycopg's exceptions end here.
 """
 
-import random
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -20,6 +18,7 @@ from discreet._validate import warn
 from discreet.errors import LedgerError
 from discreet.ledger import store
 from discreet.ledger.addresses import Address, Entry, Witness
+from discreet.noise import SystemEntropy
 
 # Which tables it has.
 VERSION = 1
@@ -91,6 +90,8 @@ SECURITY DEFINER SET search_path = discreet, pg_temp SET extra_float_digits = 1 
 DECLARE
     before history%ROWTYPE;
 BEGIN
+    -- Who adds a row by other means waits in line, too.
+    PERFORM pg_advisory_xact_lock({lock});
     SELECT * INTO before FROM history ORDER BY number DESC LIMIT 1;
     INSERT INTO history VALUES (
         COALESCE(before.number, 0) + 1,
@@ -118,6 +119,7 @@ SELECT set_config('search_path', 'discreet, pg_temp', true),
 set_config('lock_timeout', %(patience)s, true),
 set_config('idle_in_transaction_session_timeout', %(idle)s, true),
 set_config('discreet.writer', %(writer)s, true),
+set_config('extra_float_digits', '1', true),
 set_config('synchronous_commit', CASE current_setting('synchronous_commit')
     WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)
 """
@@ -223,7 +225,7 @@ class Database:
         patience = round(1000 * store.PATIENCE)
         # Who holds the lock and is not heard of any more loses it before others give up.
         limits = {"patience": f"{patience}ms", "idle": f"{patience // 2}ms"}
-        connection.execute(_PREPARE, {**limits, "writer": secrets.token_hex(16)})
+        connection.execute(_PREPARE, {**limits, "writer": _new_name()})
         standby, fsync, there = transaction.one(_SAFE)
         if standby:
             raise LedgerError(
@@ -274,7 +276,7 @@ class Database:
                 with self._connection() as other:
                     return self._digest(self._locked(other), entry.number) == entry.digest
             except psycopg.OperationalError:  # the server may be about to come back
-                time.sleep(random.uniform(0.05, 0.3))  # noqa: S311 (not all at once)
+                time.sleep(0.2)
         raise LedgerError(
             f"The connection to the ledger {self.address.shown} was lost while it counted, and it "
             "could not be asked since whether it did. Nothing was released; take it as counted "
@@ -359,9 +361,14 @@ class Database:
         )
 
 
+def _new_name() -> str:
+    """Return a name of 128 bits that no other transaction has."""
+    return SystemEntropy().words(2).tobytes().hex()
+
+
 def _statements() -> Iterator[str]:
     """Yield what makes an empty ledger."""
-    yield _TABLES
+    yield _TABLES.format(lock=store.APPLICATION_ID)
     for table in (*_NOTED_TABLES, "history"):
         yield _ONLY_ADDED_TO.format(table=table)
     for table in _NOTED_TABLES:
