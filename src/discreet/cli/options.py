@@ -248,8 +248,7 @@ LedgerFile = Annotated[
     str | None,
     typer.Option(
         metavar="BUDGET",
-        help="Count it in this ledger, a file or postgresql://user@host/name, before any noise is "
-        "drawn.",
+        help="Count it in this ledger, a file or a database, before any noise is drawn.",
     ),
 ]
 Dataset = Annotated[

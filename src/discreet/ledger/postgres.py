@@ -297,8 +297,8 @@ class Database:
         return (
             f"Expected the ledger {self.address.shown} on its server and timeline, {noted}, and "
             f"this is {here}: a standby took over or a backup was restored, and what was counted "
-            "last may be missing. Nothing is released here until the ledger's owner has counted "
-            "what is missing, or knows that nothing is, and says so: "
+            "last may be missing. Nothing is released here until the ledger's owner, who counts "
+            "what is missing (discreet ledger spend) before others build, says so: "
             + _GO_ON.format(server=here, version=VERSION)
         )
 
