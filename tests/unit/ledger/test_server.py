@@ -4,6 +4,8 @@ import copy
 import json
 import pickle
 import sqlite3
+import subprocess
+import sys
 
 import psycopg
 import pytest
@@ -130,6 +132,21 @@ def test_addresses_that_lead_nowhere(tmp_path, cluster, database):
         for use in (Ledger(address).datasets, lambda at=address: build(Ledger(at), 1.0)):
             with pytest.raises(LedgerError, match=said):
                 use()
+
+
+def test_psycopg_is_looked_for_when_a_database_is_opened_and_not_before():
+    code = """
+import sys
+sys.modules["psycopg"] = None
+from discreet.errors import LedgerError
+from discreet.ledger import Ledger
+try:
+    Ledger("postgresql://owner@host/name").datasets()
+except LedgerError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'discreet[postgres]'" in done.stdout, done.stderr
 
 
 def test_no_row_is_ever_changed_or_deleted(ledger, cluster):
