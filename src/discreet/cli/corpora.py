@@ -46,7 +46,7 @@ def build_corpus(
     people: str | None,
     person_texts: float,
     facts: bool,
-    ledger: Path | None,
+    ledger: str | None,
     force: bool,
     as_json: bool,
     **options: Any,  # noqa: ANN401 (those of `Corpus.build`)
@@ -66,7 +66,7 @@ def build_corpus(
         people: the column that says whose each text is.
         person_texts: the texts of a person count for so many.
         facts: whether names are found.
-        ledger: the file of the ledger that counts it.
+        ledger: the file, or the database, of the ledger that counts it.
         force: whether a file that is there may be replaced.
         as_json: whether to print the whole card, as JSON.
         **options: of `Corpus.build`.

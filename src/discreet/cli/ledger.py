@@ -1,4 +1,4 @@
-"""`discreet ledger`: a privacy budget in a file. Puts data sets in, counts, shows."""
+"""`discreet ledger`: a privacy budget, in a file or on a server."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,11 +17,15 @@ _BAR = 20
 _HEADINGS = ("when (UTC)", "state", "ε", "δ", "analyst")
 
 ledger = App(
-    help="A privacy budget in a file: what was spent on a data set, by whom, and what is left.",
+    help="A privacy budget, in a file or on a server: what was spent on a data set, by whom, and "
+    "what is left.",
     no_args_is_help=True,
 )
 
-Budget = Annotated[Path, typer.Argument(metavar="BUDGET", help="The ledger's file.")]
+Budget = Annotated[
+    str,
+    typer.Argument(metavar="BUDGET", help="The ledger: a file, or postgresql://user@host/name."),
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The data set's name in the ledger.")]
 
 
@@ -37,7 +41,7 @@ def create(
         str, typer.Option(help="row, or record: what all releases are to protect.")
     ] = "row",
 ) -> None:
-    """Put a data set into a ledger, and make the file if there is none.
+    """Put a data set into a ledger, and make the ledger if there is none.
 
     Example: discreet ledger create budget.db clinic --epsilon 4 --delta 1e-5
     """
@@ -45,7 +49,7 @@ def create(
 
     made = Ledger(budget)
     made.create(name, epsilon=epsilon, delta=delta, neighbours=neighbours, unit=unit)
-    print_page(f"{budget}: {made.statement(name)}")
+    print_page(f"{_shown(budget)}: {made.statement(name)}")
 
 
 @ledger.command()
@@ -65,7 +69,7 @@ def limit(
 
     opened = Ledger(budget)
     opened.limit_analyst(name, analyst, epsilon=epsilon, delta=delta)
-    print_page(f"{budget}: {opened.statement(name, analyst=analyst)}")
+    print_page(f"{_shown(budget)}: {opened.statement(name, analyst=analyst)}")
 
 
 @ledger.command()
@@ -86,7 +90,7 @@ def show(
     from discreet.cli.files import check_picture, pictures
     from discreet.ledger import Ledger
 
-    check_picture(picture, force=force, inputs=(budget,))
+    check_picture(picture, force=force, inputs=(Path(budget),))
     opened = Ledger(budget)
     statements = [
         opened.statement(each) for each in (opened.datasets() if name is None else [name])
@@ -102,7 +106,7 @@ def show(
         print_json([each.to_dict() for each in statements])
         return
     if not statements:
-        print_page(f"{budget}: no data set yet.")
+        print_page(f"{_shown(budget)}: no data set yet.")
     for some in accounts:
         _print_account(some)
     if picture is not None:
@@ -136,7 +140,7 @@ def spend(
         note_release(opened, made, release)
         raise
     note_release(opened, made, release)
-    print_page(f"{budget}: {opened.statement(name)}")
+    print_page(f"{_shown(budget)}: {opened.statement(name)}")
 
 
 @ledger.command()
@@ -159,7 +163,14 @@ def void(
     ends = (
         "keeps counting" if Ledger(budget).void(spend_id) else "counts no more"
     )  # a warning says why
-    print_page(f"{budget}: {spend_id} is voided, and {ends}.")
+    print_page(f"{_shown(budget)}: {spend_id} is voided, and {ends}.")
+
+
+def _shown(budget: str) -> str:
+    """Return the ledger's place as it was typed, but for a password."""
+    from discreet.ledger.addresses import shown
+
+    return shown(budget)
 
 
 def _bar_of(statement: "Statement") -> tuple[str, float, float]:

@@ -245,8 +245,11 @@ Scheduler = Annotated[
     ),
 ]
 LedgerFile = Annotated[
-    Path | None,
-    typer.Option(metavar="BUDGET", help="Count it in this ledger, before any noise is drawn."),
+    str | None,
+    typer.Option(
+        metavar="BUDGET",
+        help="Count it in this ledger, a file or a database, before any noise is drawn.",
+    ),
 ]
 Dataset = Annotated[
     str | None, typer.Option(metavar="NAME", help="The name that the rows have in the ledger.")

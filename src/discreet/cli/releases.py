@@ -231,7 +231,7 @@ def write_release(
     *,
     force: bool,
     as_json: bool,
-    ledger: Path | None,
+    ledger: str | None,
     **options: Any,  # noqa: ANN401 (of `released`)
 ) -> None:
     """Build a release and write it: whole, or not at all; print what it promises.
@@ -242,7 +242,7 @@ def write_release(
         output: where to write.
         force: whether a file that is there may be replaced.
         as_json: whether to print the whole card, as JSON.
-        ledger: the file of the ledger that counts it.
+        ledger: the file, or the database, of the ledger that counts it.
         **options: of the mechanism, and where it is built.
     """
     counting = None if ledger is None else Ledger(ledger)

@@ -138,7 +138,7 @@ def append(
         bool, typer.Option("--no-rows", help="A step without rows, which is one, too.")
     ] = False,
     ledger: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="BUDGET", help="Where the stream's ledger is, if it has moved."),
     ] = None,
     as_json: options.Json = False,

@@ -56,7 +56,7 @@ def create_stream(
     heads: str | None,
     public: Path | None,
     reference: Path | None,
-    ledger: Path | None,
+    ledger: str | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 (those of `Stream`)
 ) -> None:
@@ -69,7 +69,7 @@ def create_stream(
         heads: of keys and values, as they were typed.
         public: a file of public rows.
         reference: a file of points to read near.
-        ledger: the file of the ledger that counts it.
+        ledger: the file, or the database, of the ledger that counts it.
         as_json: whether to print JSON.
         **options: of `Stream`.
     """
@@ -226,7 +226,7 @@ def append_step(
     key_file: Path,
     step: str,
     no_rows: bool,
-    ledger: Path | None,
+    ledger: str | None,
     as_json: bool,
     **names: str | None,
 ) -> None:

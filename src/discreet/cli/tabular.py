@@ -181,7 +181,7 @@ def _write_model(
     outputs: int,
     force: bool,
     as_json: bool,
-    ledger: Path | None,
+    ledger: str | None,
     epsilon: float,
     delta: float,
     **options: Any,  # noqa: ANN401
@@ -196,7 +196,7 @@ def _write_model(
         outputs: how many numbers a row's scores are.
         force: whether a file that is there may be replaced.
         as_json: whether to print the whole card, as JSON.
-        ledger: the file of the ledger that counts it.
+        ledger: the file, or the database, of the ledger that counts it.
         epsilon: of the guarantee.
         delta: of the guarantee.
         **options: of the estimator.

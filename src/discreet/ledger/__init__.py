@@ -1,7 +1,8 @@
-"""A privacy budget on disk, for a data set that is released more than once, by more than one.
+"""A privacy budget, for a data set that is released more than once, by more than one.
 
-`Ledger` is the file. Builds count a release there if they are given `account=` (what
-`Ledger.account` returns), or its parts: `ledger=`, `dataset=` and `analyst=`.
+`Ledger` is where it is kept: a file, or a database for several machines. Builds count a release
+there if they are given `account=` (what `Ledger.account` returns), or its parts: `ledger=`,
+`dataset=` and `analyst=`.
 """
 
 from discreet.ledger.ledger import Account, Ledger, Reservation

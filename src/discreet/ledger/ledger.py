@@ -1,10 +1,10 @@
-"""A privacy budget on disk: what was spent on each data set, by whom, and what is left."""
+"""A privacy budget, in a file or on a server: what was spent on each data set, and what is left."""
 
 import os
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from discreet import _validate
@@ -14,7 +14,9 @@ from discreet.accounting.events import check_mechanisms
 from discreet.accounting.receipt import Carrier
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput
 from discreet.ledger import store
+from discreet.ledger.addresses import Address, database_at, is_address
 from discreet.ledger.limits import State, Statement, broken_by, refuse
+from discreet.ledger.sqlite import File
 from discreet.privacy import Neighbours, Privacy
 
 UNITS = ("row", "record")
@@ -22,32 +24,63 @@ UNITS = ("row", "record")
 
 @dataclass(frozen=True, init=False)
 class Ledger:
-    """A privacy budget in a file, for everybody who releases something about the same people.
+    """A privacy budget, for everybody who releases something about the same people.
 
     Whatever is drawn under it stays within each data set's limit, in whatever order, by however
-    many processes, and wherever they crash: `docs/privacy.md`, "Ledger". The file is only ever
-    added to, and holds nothing but receipts, which are public.
+    many processes, and wherever they crash: `docs/privacy.md`, "Ledger". It is only ever added
+    to, and holds nothing but receipts, which are public.
 
     Nothing is opened before it is needed, and nothing is kept open: a ledger may be shared by
     threads, sent to other processes, and forked.
 
     Args:
         path: of the file, on a local disk; by any symbolic link, but with no hard link beside it,
-            and not mounted without its folder. `create` makes it.
+            and not mounted without its folder. `create` makes it. Or for several machines a
+            database of PostgreSQL, "postgresql://user@host/database" (extra `postgres`); with
+            "?witness=FILE" at its end, what was seen there is kept in a file, and a database that
+            has forgotten some of it is refused (docs/howto/ledger.md, "Several machines").
+
+    Attributes:
+        path: of the file, absolute; or the address of the database, without the password. Neither
+            pickles nor streams keep that: other processes find it in PGPASSWORD or ~/.pgpass.
+
+    Raises:
+        InvalidInput: if the address of a database makes no sense.
     """
 
-    path: Path
+    path: Path | str
+    _open: Callable[[], store.Store] = field(repr=False, compare=False)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        object.__setattr__(self, "path", Path(os.path.abspath(path)))
+        place: Path | str
+        opened: Callable[[], store.Store]
+        if isinstance(path, str) and is_address(path):
+            address = Address.parse(path)
+            place, opened = address.shown, database_at(address)
+        else:
+            place = Path(os.path.abspath(path))
+            opened = partial(File, place)
+        object.__setattr__(self, "path", place)
+        object.__setattr__(self, "_open", opened)
 
     def __reduce__(self) -> "tuple[type[Ledger], tuple[str]]":
         # The path as a text: a pickled `Path` is not for every version of Python and every system.
         return Ledger, (str(self.path),)
 
+    def __copy__(self) -> "Ledger":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "Ledger":
+        # It never changes; and a copy by way of `__reduce__` would lack the password.
+        return self
+
     @property
     def _store(self) -> store.Store:
-        return store.Store(self.path)
+        return self._open()
+
+    def exists(self) -> bool:
+        """Return whether there is such a file; of a database, only opening it tells: True."""
+        return self._store.exists()
 
     def create(
         self,
@@ -69,7 +102,7 @@ class Ledger:
 
         Raises:
             InvalidInput: if there is a data set of this name, or a number is out of range.
-            LedgerError: if the file cannot be written, or is no ledger.
+            LedgerError: if it cannot be written, or is no ledger.
 
         Example:
             >>> ledger = Ledger("budget.db")
@@ -107,7 +140,7 @@ class Ledger:
 
         Raises:
             InvalidInput: if he has a limit, there is no such data set, or a number is out of range.
-            LedgerError: if the file cannot be written.
+            LedgerError: if it cannot be written.
         """
         _validate.text("analyst", analyst)
         with self._store.writing() as connection:
@@ -160,7 +193,7 @@ class Ledger:
             BudgetExceeded: if it would not fit, with what would.
             InvalidInput: if it protects other neighbours or another unit, or there is no such data
                 set.
-            LedgerError: if the file cannot be read.
+            LedgerError: if it cannot be read.
         """
         pairs = check_mechanisms(mechanisms)
         delta = _delta(delta)
@@ -188,7 +221,7 @@ class Ledger:
             BudgetExceeded: if it does not fit, with what would; then nothing is counted.
             InvalidInput: if it protects other neighbours or another unit, is in the ledger already,
                 or there is no such data set.
-            LedgerError: if the file cannot be written.
+            LedgerError: if it cannot be written.
         """
         _validate.instance("receipt", receipt, Receipt)
         delta = _delta(delta)
@@ -211,7 +244,7 @@ class Ledger:
         Raises:
             BudgetExceeded: if it is not reserved any more: its noise may not be drawn.
             InvalidInput: if there is none of this id.
-            LedgerError: if the file cannot be written.
+            LedgerError: if it cannot be written.
         """
         with self._store.writing() as connection:
             state = store.state_of(connection, id)
@@ -238,7 +271,7 @@ class Ledger:
 
         Raises:
             InvalidInput: if it was drawn or voided before, or there is none of this id.
-            LedgerError: if the file cannot be written.
+            LedgerError: if it cannot be written.
         """
         with self._store.writing() as connection:
             state = store.state_of(connection, id)
@@ -282,7 +315,7 @@ class Ledger:
             BudgetExceeded: if a limit is exceeded now; it is counted all the same.
             InvalidInput: if it protects other neighbours or another unit, is in the ledger already,
                 or there is no such data set.
-            LedgerError: if the file cannot be written.
+            LedgerError: if it cannot be written.
         """
         receipt = _receipt_of(release)
         if delta is None:
@@ -311,7 +344,7 @@ class Ledger:
 
         Raises:
             InvalidInput: if it is not spent.
-            LedgerError: if the file cannot be written.
+            LedgerError: if it cannot be written.
         """
         receipt, place = _receipt_of(release), _validate.text("where", os.fspath(where))
         with self._store.writing() as connection:
@@ -332,9 +365,9 @@ class Ledger:
         Raises:
             BudgetExceeded: another state of this step was noted: this one may not be released.
             InvalidInput: if the stream is not spent here.
-            LedgerError: if the file cannot be written.
+            LedgerError: if it cannot be written.
         """
-        with self._store.writing() as connection:
+        with self._store.writing(steps=True) as connection:
             _check_spent(connection, id)
             known = store.add_step(connection, id, step, digest)
         if known != digest:
@@ -352,9 +385,9 @@ class Ledger:
 
         Raises:
             InvalidInput: if the stream is not spent here.
-            LedgerError: if the file cannot be read.
+            LedgerError: if it cannot be read.
         """
-        with self._store.writing() as connection:
+        with self._store.writing(steps=True) as connection:
             _check_spent(connection, id)
             return store.last_step(connection, id)
 
@@ -375,7 +408,7 @@ class Ledger:
 
         Raises:
             InvalidInput: if there is no such data set, or the analyst has no limit.
-            LedgerError: if the file cannot be read.
+            LedgerError: if it cannot be read.
         """
         with self._store.reading() as connection:
             found = store.dataset_named(connection, dataset)
@@ -539,7 +572,7 @@ def account_of(
     return ledger.account(dataset, analyst)
 
 
-def _check_spent(connection: sqlite3.Connection, name: str) -> None:
+def _check_spent(connection: store.Connection, name: str) -> None:
     """Raise `InvalidInput` unless the noise of a release of this id was drawn."""
     state = store.state_of(connection, name)
     if state not in (State.SPENT, State.RELEASED):

@@ -307,7 +307,7 @@ class Folder(Published):
         if self.account is None:
             return
         ledger = self.account.ledger
-        if not ledger.path.exists():
+        if not ledger.exists():
             raise LedgerError(
                 f"This stream is counted in the ledger {ledger.path}, and there is no such file. "
                 "If it has moved, say where (ledger=, --ledger); if it is lost, the stream cannot "

@@ -1,132 +1,31 @@
 """Processes that are killed at any moment: no release goes uncounted, and no count is lost."""
 
-import os
-import pathlib
-import random
-import signal
 import sqlite3
-import time
-from dataclasses import dataclass, field
 
 import pytest
-from ledgers import build
+from crowds import crowd
 
-import discreet
-from discreet.errors import BudgetExceeded
 from discreet.ledger import Ledger, State
 
-LIMIT, DELTA = 2.0, 1e-5
-# A life long enough for some builds, so that kills fall on all their moments.
-LONGEST_LIFE = 0.15
-LOOK_EVERY = 5
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger(tmp_path / "budget.db")
+    yield made
+    raw = sqlite3.connect(made.path)
+    assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    raw.close()
 
 
-@dataclass
-class Crowd:
-    """Processes that build and are killed, and what their ledger has said so far.
-
-    Attributes:
-        ledger: that all of them ask.
-        folder: where releases go.
-        epsilon: of each build.
-        builds: how many a process makes, if it is left alone.
-        seen: the spends of the ledger, as they were last.
-        kills: how many there were.
-    """
-
-    ledger: Ledger
-    folder: pathlib.Path
-    epsilon: float
-    builds: int
-    random: random.Random
-    seen: dict = field(default_factory=dict)
-    kills: int = 0
-
-    def start(self, number):
-        """Return a new process, and when it is to be killed."""
-        child = os.fork()
-        if child:
-            return child, time.monotonic() + self.random.uniform(0, LONGEST_LIFE)
-        code = 1
-        try:
-            code = self.work(number)
-        finally:
-            os._exit(code)
-
-    def work(self, number):
-        for index in range(self.builds):
-            try:
-                memory = build(self.ledger, self.epsilon, analyst=f"process {number}")
-            except BudgetExceeded:  # it goes on asking, and may be killed while it does
-                continue
-            path = self.folder / f"{number}-{index}.safetensors"
-            memory.save(path)
-            self.ledger.released(memory, path)
-        return 0
-
-    def look(self):
-        """Check that all that was ever in the ledger still is, and went no step back."""
-        now = {each.id: each for each in self.ledger.statement("clinic").spends}
-        for name, before in self.seen.items():
-            assert now[name].receipt == before.receipt
-            assert list(State).index(now[name].state) >= list(State).index(before.state)
-        self.seen = now
-
-    def run(self, processes, kills):
-        """Keep so many processes alive until so many were killed."""
-        alive, started = {}, 0
-        while self.kills < kills:
-            while len(alive) < processes:
-                child, end = self.start(started)
-                alive[child], started = end, started + 1
-            time.sleep(max(min(alive.values()) - time.monotonic(), 0))
-            child = min(alive, key=alive.get)
-            os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
-            assert not (os.WIFEXITED(status) and os.WEXITSTATUS(status)), "a process failed"
-            del alive[child]
-            self.kills += os.WIFSIGNALED(status)
-            if self.kills % LOOK_EVERY == 0:
-                self.look()
-        for child in alive:  # these may end in peace
-            assert os.waitpid(child, 0)[1] == 0
-        self.look()
-
-    def check(self):
-        files = {path.name: discreet.load(path) for path in self.folder.glob("*.safetensors")}
-        assert len({each.receipt.id for each in files.values()}) == len(files) > 0
-        for memory in files.values():
-            spend = self.seen[memory.receipt.id]
-            assert spend.receipt == memory.receipt
-            assert spend.state in (State.SPENT, State.RELEASED)
-        given_away = discreet.combine(list(files.values()), delta=DELTA)
-        counted = [each.receipt for each in self.seen.values()]
-        assert given_away.epsilon <= discreet.combine(counted, delta=DELTA).epsilon
-        assert discreet.combine(counted, delta=DELTA).epsilon <= LIMIT * (1 + 1e-12)
-        noted = {pathlib.Path(place).name for each in self.seen.values() for place in each.places}
-        assert noted <= files.keys()
-        raw = sqlite3.connect(self.ledger.path)
-        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        raw.close()
-        return files
-
-
-def crowd(folder, *, epsilon, builds, seed):
-    ledger = Ledger(folder / "budget.db")
-    ledger.create("clinic", epsilon=LIMIT, delta=DELTA)
-    build(ledger, 0.01)  # everything is loaded before the first fork
-    return Crowd(ledger, folder, epsilon, builds, random.Random(seed))
-
-
-def test_some_processes_and_some_kills(tmp_path):
-    made = crowd(tmp_path, epsilon=0.3, builds=10, seed=1)
+def test_some_processes_and_some_kills(ledger, tmp_path):
+    made = crowd(ledger, tmp_path, epsilon=0.3, builds=10, seed=1)
     made.run(processes=3, kills=10)
     made.check()
 
 
 @pytest.mark.slow
-def test_eight_processes_and_two_hundred_kills(tmp_path):
-    made = crowd(tmp_path, epsilon=0.08, builds=50, seed=2)
+def test_eight_processes_and_two_hundred_kills(ledger, tmp_path):
+    made = crowd(ledger, tmp_path, epsilon=0.08, builds=50, seed=2)
     made.run(processes=8, kills=200)
     files = made.check()
     # The kills fell on every part of a build's life, and the limit was reached in the end.

@@ -18,9 +18,13 @@ from discreet.ledger import Ledger, State, limits
 LARGEST = re.compile(r"at most ε = ([\d.e-]+) still fits")
 
 
+# What opens the file by other means; `test_server.py` does the same with a database.
+IN_A_FILE = pytest.mark.parametrize("place", ["file"], indirect=True)
+
+
 @pytest.fixture
-def ledger(tmp_path):
-    made = Ledger(tmp_path / "budget.db")
+def ledger(place):
+    made = Ledger(place)
     made.create("clinic", epsilon=2.0, delta=1e-5)
     return made
 
@@ -293,6 +297,7 @@ def test_a_ledger_survives_a_fork(ledger):
     assert len(ledger.statement("clinic").spends) == 2
 
 
+@IN_A_FILE
 @pytest.mark.parametrize("table", ["datasets", "limits", "spends", "events"])
 def test_no_row_is_ever_changed_or_deleted(ledger, table):
     ledger.limit_analyst("clinic", "eve", epsilon=1.0, delta=1e-6)
@@ -309,6 +314,7 @@ def test_no_row_is_ever_changed_or_deleted(ledger, table):
     raw.close()
 
 
+@IN_A_FILE
 def test_the_database_itself_refuses_a_void_after_a_draw(ledger):
     made = count(ledger, 0.1)
     with sqlite3.connect(ledger.path) as raw, pytest.raises(sqlite3.IntegrityError):

@@ -15,8 +15,8 @@ KEEPS = r"keeps counting: another release of data set 'clinic' was drawn while i
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    made = Ledger(tmp_path / "budget.db")
+def ledger(place):
+    made = Ledger(place)
     made.create("clinic", epsilon=2.0, delta=1e-5)
     made.create("school", epsilon=2.0, delta=1e-5)
     return made
@@ -123,6 +123,7 @@ def test_a_draw_that_fails_says_so_even_if_its_reservation_keeps_counting(ledger
     assert second.state is State.SPENT
 
 
+@pytest.mark.parametrize("place", ["file"], indirect=True)
 def test_a_row_that_does_not_say_when_it_was_reserved_counts(ledger):
     """Whoever puts rows in by other means and leaves the order out gains nothing by it."""
     reserve(ledger, 0.25).draw()
