@@ -77,7 +77,8 @@ def test_a_stream_is_counted_in_a_database(ledger, cluster, tmp_path):
     assert json.loads(written)[0] == str(ledger.path)
 
 
-def test_passwords_are_nowhere(cluster, database):
+def test_passwords_are_nowhere(cluster, database, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where a witness without a folder is made
     host = f"host={cluster.folder}"
     for address in (
         f"postgresql://owner:sec%40ret@/postgres?{host}",
