@@ -141,6 +141,7 @@ def test_the_core_is_light():
         "examples",
         "parquet",
         "plots",
+        "serve",
         "sklearn",
         "text",
         "torch",

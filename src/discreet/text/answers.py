@@ -108,6 +108,25 @@ class Answer:
         first = [self.caveat] if self.caveat else []
         return " ".join([*first, *self._topics, *self._shares, *self._words, *self._facts])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it, ready for JSON."""
+        return {
+            "question": self.question,
+            "covered": self.covered,
+            "near": self.near,
+            "threshold": self.threshold,
+            "topics": [
+                {**each._asdict(), "near": each.near, "clear": each.clear} for each in self.topics
+            ],
+            "shares": [
+                {"label": label, **each._asdict(), "clear": each.clear}
+                for label, each in self.shares.items()
+            ],
+            "words": None if self.words is None else list(self.words),
+            "facts": None if self.facts is None else [each._asdict() for each in self.facts],
+            "text": str(self),
+        }
+
     @property
     def caveat(self) -> str:
         """What has to be said first: that the texts may be about something else; or nothing."""
