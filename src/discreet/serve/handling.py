@@ -129,7 +129,8 @@ class Handlers:
 
     def _releases(self, _: Request) -> Response:
         listed = [self._of_name(name) for name in self.shelf]
-        return _json({"releases": listed, "note": _NOTE})
+        limits = {"queries": self.settings.limits.queries, "body": self.settings.limits.body}
+        return _json({"releases": listed, "limits": limits, "note": _NOTE})
 
     def _about(self, request: Request) -> Response:
         self._served(request)

@@ -116,7 +116,8 @@ class Answer:
             "near": self.near,
             "threshold": self.threshold,
             "topics": [
-                {**each._asdict(), "near": each.near, "clear": each.clear} for each in self.topics
+                {**each._asdict(), "near": each.near, "clear": each.clear, "noun": each.noun}
+                for each in self.topics
             ],
             "shares": [
                 {"label": label, **each._asdict(), "clear": each.clear}
@@ -126,6 +127,30 @@ class Answer:
             "facts": None if self.facts is None else [each._asdict() for each in self.facts],
             "text": str(self),
         }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Return the answer that `to_dict` was made of.
+
+        Args:
+            given: by name, as JSON has it.
+        """
+        facts, words = given["facts"], given["words"]
+        return cls(
+            question=given["question"],
+            topics=tuple(
+                NearTopic(*(each[name] for name in ("name", "count", "margin", "near", "noun")))
+                for each in given["topics"]
+            ),
+            shares={
+                each["label"]: Share(each["share"], each["margin"]) for each in given["shares"]
+            },
+            words=None if words is None else tuple(words),
+            facts=None if facts is None else tuple(Fact(**each) for each in facts),
+            covered=given["covered"],
+            near=given["near"],
+            threshold=given["threshold"],
+        )
 
     @property
     def caveat(self) -> str:
