@@ -121,7 +121,7 @@ def test_drops_of_a_head_or_body_win_no_time(port):
     body = (bytes([each]) for each in b" " * 60)
     found, again = received(port, HEAD + b"content-length: 500\r\n\r\n", *body, pause=0.06)
     assert said(found)[0] == 408
-    assert max(seconds, again) < 9
+    assert max(seconds, again) < 2.5  # all of either take longer
 
 
 def test_whoever_never_takes_answers_holds_nobody_up(port):

@@ -5,6 +5,7 @@ Never a traceback, a 5xx, a path of the server or what is in a file; and never a
 
 import io
 import json
+import struct
 
 import pyarrow as pa
 import pytest
@@ -29,7 +30,10 @@ def changed(data, at, byte):
 
 FINE = stream(pa.table({"queries": GOOD}))
 DICTIONARY = pa.table({"job": pa.array(["nurse"]).dictionary_encode(), "age": [30]})
-MANY = pa.table({"queries": [[0.5] * 64] * 30})
+MANY = pa.table({"queries": GOOD * 30})  # which would be answered
+# A list that says to go on far behind its end.
+ENDS = FINE.rfind(struct.pack("<ii", 0, 3)) + 4
+BEYOND = FINE[:ENDS] + struct.pack("<i", 3_000) + FINE[ENDS + 4 :]
 
 # Of all verbs that take arrays: what stands for queries.
 QUERIES = {
@@ -244,6 +248,10 @@ STREAMS = {
     "compressed by zstd": stream(MANY, compression="zstd"),
     "compressed by lz4": stream(MANY, compression="lz4"),
     "a dictionary": stream(DICTIONARY),
+    "texts that are no UTF-8": stream(pa.table({"question": ["caXXfe"]})).replace(
+        b"XX", b"\xff\xfe"
+    ),
+    "a list beyond its end": BEYOND,
     "another column": stream(pa.table({"keys": GOOD})),
     "no column": stream(pa.table({})),
     "two columns of one name": stream(pa.table([pa.array([1.0]), pa.array([2.0])], ["a", "a"])),
