@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from discreet._load import load
     from discreet.accounting import combine
+    from discreet.client import connect
     from discreet.readers.attention import Memories, Memory
     from discreet.readers.discovery import discover
     from discreet.readers.distances import Distances
@@ -80,6 +81,7 @@ __all__ = [
     "build",
     "build_many",
     "combine",
+    "connect",
     "discover",
     "distances",
     "kernels",
@@ -123,6 +125,7 @@ _FROM = {
     "SoftmaxRegression": "readers.softmax",
     "Stream": "stream",
     "combine": "accounting",
+    "connect": "client",
     "discover": "readers.discovery",
     "load": "_load",
 }

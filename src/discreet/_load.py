@@ -34,7 +34,24 @@ def load(path: str | os.PathLike[str], *, reference: Array = None) -> Any:  # no
 
     Warns with `NotPrivateWarning` if it was made with a test source of noise.
     """
-    release = open_release(path, reference=reference)
+    return _whole(open_release(path, reference=reference))
+
+
+def from_bytes(data: bytes) -> Any:  # noqa: ANN401
+    """Return what `load` does, of the bytes of a file. Warns of nothing, and names no file.
+
+    Args:
+        data: the whole file.
+
+    Raises:
+        CorruptRelease: it is none, was cut short or altered.
+        InvalidInput: as for `load`.
+    """
+    return _whole(registry.from_bytes(data, more={"discreet-corpus": _corpus}))
+
+
+def _whole(release: Any) -> Any:  # noqa: ANN401
+    """Return a release, or the estimator that it belongs to."""
     if getattr(getattr(release, "released", None), "estimator", None) is None:
         return release
     try:

@@ -22,6 +22,8 @@ HEAVY = (
     "pyarrow",
     "dask",
     "distributed",
+    "starlette",
+    "uvicorn",
 )
 
 # What rooms need that a plain installation does not have.
@@ -29,6 +31,7 @@ EXTRAS = {
     "integrations.diffusers": "diffusers",
     "integrations.transformers": "transformers",
     "nn": "torch",
+    "serve": "starlette",
 }
 
 # The finder answers before any other, so even an attempt to import a heavy library is seen, also
@@ -144,6 +147,7 @@ def test_the_top_level_offers_what_it_lists():
         "readers.attention",
         "readers.least_squares",
         "readers.softmax",
+        "serve",
         "shards",
         "sklearn",
         "tables",

@@ -142,6 +142,7 @@ def test_the_core_is_light():
         "parquet",
         "plots",
         "postgres",
+        "serve",
         "sklearn",
         "text",
         "torch",

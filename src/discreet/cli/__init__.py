@@ -477,6 +477,68 @@ def query(
     """
 
 
+@app.command(runs="serving.serve_files")
+def serve(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="Released files: memories, models, distances, corpora. Each is served under its "
+            "name, without the ending.",
+        ),
+    ] = None,
+    *,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="The address to listen at.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for a free one.")] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Who may ask: SHA-256 hashes of tokens, one a line. Needed where others than this "
+            "machine can ask.",
+        ),
+    ] = None,
+    new_token: Annotated[
+        bool, typer.Option("--new-token", help="Print a new token and its hash, and stop.")
+    ] = False,
+    is_open: Annotated[
+        bool, typer.Option("--open", help="Let everybody ask who can reach the address.")
+    ] = False,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of corpora: static, minilm or the path of a model; none for no typed questions. "
+            "Left out: the one that a file names, if it is installed.",
+        ),
+    ] = None,
+    allow_not_private: Annotated[
+        bool,
+        typer.Option("--not-private", help="Serve files that test noise was drawn for."),
+    ] = False,
+    max_body: Annotated[int, typer.Option(metavar="BYTES", help="Of one request.")] = 4_194_304,
+    max_queries: Annotated[int, typer.Option(metavar="N", help="In one request.")] = 1_024,
+    at_once: Annotated[
+        int, typer.Option(metavar="N", help="Requests that are answered at one time.")
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Until a request has to have arrived.")
+    ] = 30.0,
+    log_queries: Annotated[
+        bool, typer.Option("--log-queries", help="Log what is asked. Without it, never.")
+    ] = False,
+) -> None:
+    """Answer questions to released files over HTTP, with a page for people.
+
+    Answers are post-processing: any number of questions, at no cost in privacy. Files that are
+    replaced are opened again, without a lost request.
+
+    Example: discreet serve memory.safetensors
+    """
+
+
 @app.command(runs="auditing.show")
 def audit(
     mechanisms: Annotated[

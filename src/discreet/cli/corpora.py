@@ -195,33 +195,13 @@ def ask_corpus(
     asked = [question] if question is not None else read_lines(questions or Path("-"))
     answers = (corpus.ask(each, blank=blank, topics=topics) for each in asked)
     if as_json:
-        found = [_facts(each) for each in answers]
+        found = [each.to_dict() for each in answers]
         print_json(found if question is None else found[0])
         return
     for answer in answers:
         if question is None:
             print_page(answer.question, style="bold")
         print_page(str(answer))
-
-
-def _facts(answer: Answer) -> dict[str, object]:
-    """Return an answer, ready for JSON."""
-    return {
-        "question": answer.question,
-        "covered": answer.covered,
-        "near": answer.near,
-        "threshold": answer.threshold,
-        "topics": [
-            {**each._asdict(), "near": each.near, "clear": each.clear} for each in answer.topics
-        ],
-        "shares": [
-            {"label": label, **each._asdict(), "clear": each.clear}
-            for label, each in answer.shares.items()
-        ],
-        "words": None if answer.words is None else list(answer.words),
-        "facts": None if answer.facts is None else list(map(_of_name, answer.facts)),
-        "text": str(answer),
-    }
 
 
 def show_map(file: Path, *, as_json: bool, as_csv: bool) -> None:
@@ -261,7 +241,7 @@ def _of_name(name: Fact) -> dict[str, object]:
 
 
 def _of_topic(answer: Answer) -> dict[str, object]:
-    facts = _facts(answer)
+    facts = answer.to_dict()
     [topic] = answer.topics
     counted = {**topic._asdict(), "clear": topic.clear}
     return {**counted, "shares": facts["shares"], "words": facts["words"]}

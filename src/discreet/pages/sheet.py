@@ -182,6 +182,15 @@ _STATED = {
 }
 
 
+def is_stated(title: str) -> bool:
+    """Return whether a line of a card is what its builder states, and no file can prove.
+
+    Args:
+        title: of the line.
+    """
+    return title in _STATED
+
+
 def escaped(text: object) -> str:
     """Return a text as HTML that does nothing to a page but fill it, whoever wrote it.
 
@@ -269,7 +278,7 @@ def card_lines(card: Card) -> str:
 
 def _line(title: str, text: str) -> str:
     meaning = escaped(MEANINGS[title])
-    stated = ' <em class="stated">stated by the builder</em>' if title in _STATED else ""
+    stated = ' <em class="stated">stated by the builder</em>' if is_stated(title) else ""
     return (
         f'<div class="line"><details><summary><b>{escaped(title)}</b> <span>{escaped(text)}{stated}'
         f"</span></summary><p>{meaning}</p></details>"

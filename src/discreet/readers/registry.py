@@ -108,13 +108,14 @@ def to_bytes(release: AnyFile) -> bytes:
     return file.to_bytes(release)
 
 
-def from_bytes(data: bytes) -> AnyFile:
-    """Return the release in a file's bytes, or raise `CorruptRelease`.
+def from_bytes(data: bytes, *, more: Mapping[str, Restorer[Any]] | None = None) -> Any:  # noqa: ANN401
+    """Return the release in a file's bytes, or raise `CorruptRelease`. Warns of nothing.
 
     Args:
         data: the file.
+        more: as for `load`.
     """
-    return unpack(data, _restorers())
+    return unpack(data, {**_restorers(), **(more or {})})
 
 
 def whole_guarantee(release: AnyFile) -> Guarantee:

@@ -108,6 +108,50 @@ class Answer:
         first = [self.caveat] if self.caveat else []
         return " ".join([*first, *self._topics, *self._shares, *self._words, *self._facts])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it, ready for JSON."""
+        return {
+            "question": self.question,
+            "covered": self.covered,
+            "near": self.near,
+            "threshold": self.threshold,
+            "topics": [
+                {**each._asdict(), "near": each.near, "clear": each.clear, "noun": each.noun}
+                for each in self.topics
+            ],
+            "shares": [
+                {"label": label, **each._asdict(), "clear": each.clear}
+                for label, each in self.shares.items()
+            ],
+            "words": None if self.words is None else list(self.words),
+            "facts": None if self.facts is None else [each._asdict() for each in self.facts],
+            "text": str(self),
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Return the answer that `to_dict` was made of.
+
+        Args:
+            given: by name, as JSON has it.
+        """
+        facts, words = given["facts"], given["words"]
+        return cls(
+            question=given["question"],
+            topics=tuple(
+                NearTopic(*(each[name] for name in ("name", "count", "margin", "near", "noun")))
+                for each in given["topics"]
+            ),
+            shares={
+                each["label"]: Share(each["share"], each["margin"]) for each in given["shares"]
+            },
+            words=None if words is None else tuple(words),
+            facts=None if facts is None else tuple(Fact(**each) for each in facts),
+            covered=given["covered"],
+            near=given["near"],
+            threshold=given["threshold"],
+        )
+
     @property
     def caveat(self) -> str:
         """What has to be said first: that the texts may be about something else; or nothing."""

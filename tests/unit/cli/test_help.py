@@ -119,9 +119,12 @@ LONG = ("demo", "paper report")
 # An id that is made up; tests/unit/cli/test_ledger.py has a real one.
 UNREAL = ("ledger void",)
 
+# What does not end by itself; tests/unit/serve/test_running.py runs it.
+ENDLESS = ("serve",)
+
 
 @pytest.mark.docs
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG + UNREAL])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in LONG + UNREAL + ENDLESS])
 def test_examples_run_as_printed(prepared, name):
     before = [{"predict": "fit", "query": "distances"}.get(name, "build")]
     before += ["schema guess"] if name.startswith("schema ") else []
