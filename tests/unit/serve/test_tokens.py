@@ -8,8 +8,10 @@ from starlette.testclient import TestClient
 import discreet
 from discreet.serve import Settings, Shelf, Tokens, application, new_token
 from discreet.serve.routes import ROUTES
+from discreet.serve.tokens import hash_of
 
-TOKENS = [new_token() for _ in range(3)]
+# The same in each process that collects tests.
+TOKENS = [(token, hash_of(token)) for token in ("aB3" * 14 + "x", "cD4" * 14 + "y", "eF5" * 14)]
 
 
 @pytest.fixture(scope="module")
