@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 
 import discreet
 from discreet.paper import DPCrossAttention, oracle
@@ -10,6 +11,7 @@ from discreet.paper import DPCrossAttention, oracle
 ROWS, DIM = 4096, 4
 
 
+@pytest.mark.slow
 def test_the_numerators_of_the_memory_are_thousands_of_times_nearer():
     rng = np.random.default_rng(0)
     keys, queries = rng.uniform(0, 1, (ROWS, DIM)), rng.uniform(0, 1, (64, DIM))

@@ -33,7 +33,9 @@ COMMANDS = {
 OUTPUT = pathlib.Path("out/release.safetensors")
 # Runs a command, and prints what it left in the folder.
 THEN_LIST = ["sh", "-c", '"$@"; code=$?; ls -A out; exit $code', "sh"]
-each_command = pytest.mark.parametrize("command", COMMANDS)
+each_command = pytest.mark.parametrize(
+    "command", ["build", pytest.param("workers", marks=pytest.mark.slow), "fit"]
+)
 
 # Runs the command line, and does something at a moment that only a program can hit: as the noise is
 # about to be drawn (a folder or a limit changes), or as the file is about to take its name.

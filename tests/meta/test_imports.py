@@ -140,7 +140,7 @@ def test_the_top_level_offers_what_it_lists():
         "accounting",
         "kernels",
         "ledger",
-        "integrations.diffusers",
+        pytest.param("integrations.diffusers", marks=pytest.mark.slow),  # takes long to load
         "integrations.transformers",
         "nn",
         "paper",

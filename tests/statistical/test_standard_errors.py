@@ -72,6 +72,7 @@ def test_intervals_hold_as_often_as_they_should(kind, count, dim, epsilon, scale
     assert 0.91 <= whole <= 0.99
 
 
+@pytest.mark.slow
 def test_errors_of_half_or_twice_the_size_would_be_noticed_and_so_would_noise_alone():
     case = ("clusters", 5_000, 16, 4.0, 5.0)
     whole, noise, half, twice = coverage(*case)

@@ -132,7 +132,7 @@ def one_run(
         progress: whether to show a bar.
 
     Returns:
-        `.epsilon_lower`, `.claimed`, `.holds`, and the guesses.
+        The lower bound, what is promised, whether that holds, and the guesses.
 
     Raises:
         InvalidInput: there are too few canaries, or what is built is not sums and noise.

@@ -95,7 +95,7 @@ def audit(
         progress: whether to show a bar.
 
     Returns:
-        `.epsilon_lower`, `.claimed`, `.holds`, and how they were found.
+        The lower bound, what is promised, whether that holds, and how it was found.
 
     Raises:
         InvalidInput: what `build` returns is no release, or has another size for the other data.

@@ -161,20 +161,20 @@ def test_what_is_wrong_is_said_in_one_sentence(folder, given, said):
 
 
 def test_a_plan_as_a_page_and_as_json(folder):
-    arguments = ["plan-regress", "--rows", "5000", "--key-dim", "5", "--value-dim", "2", *SPEND]
+    arguments = ["plan-regress", "--rows", "900", "--key-dim", "2", "--value-dim", "2", *SPEND]
     made = discreet.plan(
-        reader="least_squares", rows=5000, key_dim=5, value_dim=2, epsilon=20.0, delta=1e-6
+        reader="least_squares", rows=900, key_dim=2, value_dim=2, epsilon=20.0, delta=1e-6
     )
     assert done(*arguments).rstrip() == str(made)
     assert json.loads(done(*arguments, "--json")) == made.to_dict()
-    np.save("public.npy", unit_rows(300, 5, seed=9))
+    np.save("public.npy", unit_rows(300, 2, seed=9))
     others = ("--public", "public.npy", "--neighbours", "replace", "--by-record", "--ridge", "0.3")
     more = ("--share", "0.2", "--group-rows", "3", "--value-norm", "2", "--signal", "0.4")
     facts = json.loads(done(*arguments, *others, *more, "--json"))
     same = discreet.plan(
         reader="least_squares",
-        rows=5000,
-        key_dim=5,
+        rows=900,
+        key_dim=2,
         value_dim=2,
         epsilon=20.0,
         delta=1e-6,

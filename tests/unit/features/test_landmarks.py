@@ -313,6 +313,7 @@ def test_auto_takes_landmarks_where_they_do_better_and_not_otherwise():
         discreet.plan(**options, kernel="landmarks")
 
 
+@pytest.mark.slow
 def test_a_build_with_public_rows_is_better_and_one_kernel_serves_many_layers(tmp_path):
     keys, queries = clustered(4_000, 20, seed=7), clustered(100, 20, seed=9)
     values = np.sign(keys[:, :4]) / 2

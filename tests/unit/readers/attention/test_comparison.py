@@ -102,7 +102,7 @@ def asked(rows, scale, seed, epsilon=1.0):
     [
         (clusters(5_000, 32, 400), 5.0, 0.5),
         (evenly(2_000, 16), 5.0, 1.0),
-        (evenly(20_000, 16), 12.0, 1.0),
+        pytest.param(evenly(20_000, 16), 12.0, 1.0, marks=pytest.mark.slow),
     ],
 )
 def test_a_scale_that_is_advised_does_better_whoever_follows_it(rows, scale, epsilon):
