@@ -22,6 +22,7 @@ from discreet.cli import app
 from discreet.errors import CorruptRelease
 from discreet.pages import as_html
 from discreet.pages.corpus import corpus_page
+from discreet.pages.sheet import escaped
 from discreet.text import Vocabulary
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -203,3 +204,12 @@ def test_the_commands_that_make_pages_make_these(shelf, tmp_path, monkeypatch):
         page = (tmp_path / f"{kind}.html").read_text("utf-8")
         assert "<img src=x" not in page
         assert not [tag for tag, given in Reader(page).tags if "onerror" in given]
+
+
+def test_blanks_stay_and_what_cannot_be_seen_does_not():
+    """Blanks that keep words together are no attack; marks that turn a text around are."""
+    assert escaped("ε\N{NO-BREAK SPACE}=\N{NARROW NO-BREAK SPACE}1 <b>") == (
+        "ε\N{NO-BREAK SPACE}=\N{NARROW NO-BREAK SPACE}1 &lt;b&gt;"
+    )
+    for hidden in ("\N{RIGHT-TO-LEFT OVERRIDE}", "\N{ZERO WIDTH SPACE}", "\n", "\x1b", "\0"):
+        assert escaped(f"a{hidden}b") == "a\N{REPLACEMENT CHARACTER}b"

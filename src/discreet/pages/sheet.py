@@ -3,6 +3,7 @@
 A card's lines come with what each of them means, which opens on a tap, or shows on hover.
 """
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
@@ -199,8 +200,13 @@ def escaped(text: object) -> str:
     Args:
         text: or what has one.
     """
-    plain = (each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(text))
+    plain = (each if _is_shown(each) else "\N{REPLACEMENT CHARACTER}" for each in str(text))
     return escape("".join(plain))
+
+
+def _is_shown(character: str) -> bool:
+    """Return whether a character is seen, or a blank: those that keep words together are."""
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def sheet(*, title: str, body: str, footer: str, head: str = "") -> str:
