@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from discreet import _validate
-from discreet.accounting import gaussian_epsilon
 from discreet.accounting.gaussian import LARGEST_EPSILON, LARGEST_MU
 
 
@@ -151,16 +150,27 @@ def mu_of_gap(gap: float) -> float:
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """Return ε of a Gaussian mechanism.
+    """Return ε of a Gaussian mechanism (Balle and Wang 2018, theorem 8).
+
+    δ(ε) = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ), solved here and not by `discreet.accounting`: what an
+    audit looks at, its account included, must not be what it is measured by.
 
     Args:
         mu: its sensitivity over σ.
         delta: δ, above 0.
     """
-    if mu <= 0:
+
+    def excess(epsilon: float) -> float:
+        above, below = (special.log_ndtr(half - epsilon / mu) for half in (mu / 2, -mu / 2))
+        ratio = min(epsilon + below - above, -1e-300)  # of the two terms, as a logarithm
+        return float(above + np.log(-np.expm1(ratio))) - math.log(delta)
+
+    # At ε = 0 the curve is 2Φ(μ/2) - 1. Beyond the largest ε is more than any account can hold.
+    if mu <= 0 or special.erf(mu / math.sqrt(8)) <= delta:
         return 0.0
-    # Beyond is more than any account can hold.
-    return min(gaussian_epsilon(sigma=1.0, delta=delta, sensitivity=min(mu, 30.0)), LARGEST_EPSILON)
+    if excess(LARGEST_EPSILON) >= 0:
+        return LARGEST_EPSILON
+    return float(optimize.brentq(excess, 0.0, LARGEST_EPSILON, xtol=1e-12, rtol=1e-12))
 
 
 # --- many canaries in one release -----------------------------------------------------------------

@@ -42,10 +42,11 @@ from discreet.sums.selection import LENGTH
 from discreet.sums.settings import Settings, Shape, Unit
 from discreet.sums.source import RowSource, Table
 
-# Rows that are in both data sets, and the one that is in one of them: as long as they may be.
+# Rows that are in both data sets, and the one that is in one of them: longer than it may be, so
+# that it is as long as clipping lets it be, and that what is not clipped shows.
 _KEYS = np.array([[0.6, 0.8], [1.0, 0.0]])
 _VALUES = np.array([[0.5], [-1.0]])
-_KEY, _VALUE = np.array([[0.0, 1.0]]), np.array([[1.0]])
+_KEY, _VALUE = np.array([[0.0, 10.0]]), np.array([[10.0]])
 
 # Steps of a stream; and rows that all say the same, so that the one that does not stands out.
 _STEPS, _CROWD = 8, 300
@@ -337,7 +338,7 @@ def _distance_trees(epsilon: float, delta: float) -> tuple[Experiment, Promise]:
         lambda rows, entropy: paper.DPTreeDistance(
             *rows, p=1, upper=1.0, weight_bound=1.0, epsilon=epsilon, delta=delta, entropy=entropy
         ),
-        lambda present: (np.array([0.0, 1.0 * present]), np.array([1.0, 1.0])),
+        lambda present: (np.array([0.0, 10.0 * present]), np.array([1.0, 10.0])),
     )
 
 
@@ -356,8 +357,8 @@ def _attention_trees(epsilon: float, delta: float) -> tuple[Experiment, Promise]
             entropy=entropy,
         ),
         lambda present: (
-            np.array([[0.0], [1.0 * present]]),
-            np.array([[1.0], [2.0 * present - 1.0]]),
+            np.array([[0.0], [10.0 * present]]),
+            np.array([[1.0], [20.0 * present - 10.0]]),
         ),
     )
 

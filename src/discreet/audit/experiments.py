@@ -75,6 +75,7 @@ class Draw:
         numbers: how many numbers of known noise there are.
         mark: a hash of the noise; 0 if it is not known.
         chance: ln of the probability that noise of another release is the same, at most.
+        beyond: the squared distance of what was not looked at, since the look ended before.
     """
 
     score: float
@@ -84,6 +85,12 @@ class Draw:
     numbers: int = 0
     mark: int = 0
     chance: float = 0.0
+    beyond: float = 0.0
+
+    @property
+    def apart(self) -> float:
+        """The squared distance of all that came out."""
+        return self.squared + self.beyond
 
 
 class Experiment(Protocol):
@@ -188,13 +195,14 @@ class Known:
 Noisy = tuple[IntegerLaw, Floats]
 
 
-def measured(score: float, squared: float, noises: Sequence[Noisy]) -> Draw:
+def measured(score: float, squared: float, noises: Sequence[Noisy], *, beyond: float = 0.0) -> Draw:
     """Return a draw with what its noise looks like.
 
     Args:
         score: of the release.
-        squared: the squared distance of both sides.
+        squared: the squared distance of both sides, as far as was looked.
         noises: the noise on all numbers, and the law of each.
+        beyond: the rest of that distance.
     """
     return Draw(
         score,
@@ -208,6 +216,7 @@ def measured(score: float, squared: float, noises: Sequence[Noisy]) -> Draw:
             len(noise) * math.log(float(law.pmf(np.zeros(1, dtype=np.int64))[0]))
             for law, noise in noises
         ),
+        beyond=beyond,
     )
 
 

@@ -49,7 +49,8 @@ _NOISE_SHARE, _SHAPE_DOUBT = 0.01, 1e-3
 _LEARNING, _CHOOSING = 0.5, 0.2
 _LEAST_BUILDS = 40
 
-# Sums on a lattice are no further apart than is allowed for but for rounding of that figure.
+# Sums on a lattice are no further apart than is allowed for but for rounding of that figure; and an
+# account gives no more than is promised but for the same.
 _ROUNDING_OF_SUMS = 1 + 1e-6
 
 # Distances that differ by so little are equal but for rounding.
@@ -157,8 +158,7 @@ def _audited(
     if exact is not None and all(each.additive for each in exact):
         sums = Known(made, data, (exact[0].parts, exact[1].parts))
         reasons = _reasons(first, *([each] for each in exact))
-        found = run.audit(sums, promise, name=name, began=began, reasons=reasons)
-        return replace(found, reasons=(*found.reasons, *_too_far(sums, promise)))
+        return run.audit(sums, promise, name=name, began=began, reasons=reasons)
     experiment, samples = _learn(made, data, view, run, exact)
     reasons = _reasons(first, *samples)
     left = replace(run, used=sum(map(len, samples)))
@@ -193,11 +193,25 @@ def _sizes(without: Sequence[Seen], with_unit: Sequence[Seen]) -> str:
     return f"releases of both data sets have other sizes: {one} numbers, and {two}"
 
 
-def _too_far(sums: Known, promise: Promise) -> tuple[str, ...]:
-    """Return in words that exact sums are further apart than noise is made for, if they are."""
-    if promise.mu is None or sums.squared <= promise.mu**2 * _ROUNDING_OF_SUMS:
+def _too_little(promise: Promise) -> tuple[str, ...]:
+    """Return in words that the noise of the receipt does not give what is promised, if so."""
+    if promise.mu is None:
         return ()
-    times = math.sqrt(sums.squared) / promise.mu
+    epsilon = bounds.epsilon_of_mu(promise.mu, promise.guarantee.delta)
+    if epsilon <= promise.guarantee.epsilon * _ROUNDING_OF_SUMS:
+        return ()
+    return (f"noise as the receipt says comes to ε = {epsilon:.4g}, more than is promised",)
+
+
+def _too_far(draws: Sequence[Draw], promise: Promise) -> tuple[str, ...]:
+    """Return in words that exact sums are further apart than noise is made for, if they are.
+
+    In rounds the distance follows from noise, too; but on no path is it larger than is promised.
+    """
+    most = max(each.apart for each in draws)
+    if promise.mu is None or most <= promise.mu**2 * _ROUNDING_OF_SUMS:
+        return ()
+    times = math.sqrt(most) / promise.mu
     return (
         f"without noise, both data sets are {times:.3g} times as far apart as noise is made for",
     )
@@ -341,7 +355,8 @@ class Run:
             lower = LARGEST_EPSILON
         if noise is not None and noise.at_most < 1:
             reasons += (f"noise is at most {noise.at_most:.3f} times what the receipt says",)
-        squared = float(np.mean([each.squared for each in draws]))
+        reasons += _too_little(promise) + _too_far(draws, promise)
+        squared = float(np.mean([each.apart for each in draws]))
         known = experiment.additive and (squared == 0 or promise.mu is not None)
         return Audit(
             name=name,

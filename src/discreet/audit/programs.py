@@ -42,7 +42,9 @@ class TwinDoor(Door[Any]):
 
     Attributes:
         score: ln(likelihood of all that came out under the rows / under the neighbour).
-        squared: Σ over passes of the squared distance of both sums, in units of the noise.
+        squared: Σ over passes of the squared distance of both sums, in units of the noise, as far
+            as is looked.
+        beyond: the rest.
         noises: the noise on all numbers, and the law of each.
     """
 
@@ -66,7 +68,7 @@ class TwinDoor(Door[Any]):
         """
         super().__init__(settings, entropy=entropy, passes=passes)
         self._most = most
-        self.score, self.squared = 0.0, 0.0
+        self.score, self.squared, self.beyond = 0.0, 0.0, 0.0
         self.noises: list[Noisy] = []
         self._neighbour = neighbour
         self._others: list[Integers] = []
@@ -101,13 +103,15 @@ class TwinDoor(Door[Any]):
             if squared <= rest:
                 self.score -= log_ratio(law, noise, shift)
                 self.squared += squared
+                squared = 0.0
             elif (free := _elsewhere(noise, shift)) is not None and rest > 0:
                 # N(0, squared), made N(0, rest) by noise of its own.
                 moved = float(shift @ noise) + free * math.sqrt(
                     shift @ shift * (squared / rest - 1)
                 )
                 self.score += rest / 2 - moved * rest / float(shift @ shift)
-                self.squared = self._most
+                self.squared, squared = self._most, squared - rest
+            self.beyond += squared
             self.noises.append((law, noise))
         self._others = []
         return noisy
@@ -185,7 +189,8 @@ class Program:
         )
         with door:
             self.mechanism.run(self.rows[side](), door, self.options)
-        return measured(door.score if side else -door.score, door.squared, door.noises)
+        score = door.score if side else -door.score
+        return measured(score, door.squared, door.noises, beyond=door.beyond)
 
 
 def _source() -> Entropy:

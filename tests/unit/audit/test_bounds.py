@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from discreet.accounting import gaussian_epsilon
+from discreet.accounting.gaussian import LARGEST_EPSILON
 from discreet.audit import bounds
 from discreet.audit.bounds import (
     Guesses,
@@ -45,6 +46,18 @@ def test_rates_of_a_gaussian_give_its_mu_and_never_more_than_its_epsilon():
         rates = Rates(alarms, float(special.ndtr(special.ndtri(alarms) + mu)))
         assert rates.mu == pytest.approx(mu)
         assert rates.epsilon(DELTA) <= gaussian_epsilon(sigma=1, sensitivity=mu, delta=DELTA)
+
+
+@given(st.floats(1e-3, 20), st.floats(-14, -0.3))
+def test_epsilon_of_a_gaussian_is_that_of_the_account(mu, digits):
+    delta = 10**digits
+    account = gaussian_epsilon(sigma=1.0, delta=delta, sensitivity=mu)
+    assert bounds.epsilon_of_mu(mu, delta) == pytest.approx(account, rel=1e-8, abs=1e-9)
+
+
+def test_epsilon_of_no_shift_is_none_and_of_a_large_one_what_accounts_hold():
+    assert bounds.epsilon_of_mu(0.0, 1e-5) == bounds.epsilon_of_mu(1e-9, 1e-5) == 0
+    assert bounds.epsilon_of_mu(1e3, 1e-5) == LARGEST_EPSILON
 
 
 def test_rates_of_randomised_response_give_its_epsilon_both_ways():

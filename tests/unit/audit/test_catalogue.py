@@ -6,7 +6,9 @@ from broken_noise import noise_times
 from discreet.audit.catalogue import CASES, named
 from discreet.audit.pairs import Run
 from discreet.errors import InvalidInput
+from discreet.noise import lattice
 from discreet.readers.registry import MECHANISMS
+from discreet.sums.settings import Settings
 
 ASKED = {"epsilon": 1.0, "delta": 1e-5}
 GAUSSIAN = [
@@ -72,6 +74,35 @@ def test_noise_that_is_too_small_is_found_in_each(name):
     with noise_times(0.5):
         found = audited(name, 60, seed=1, workers=1)
     assert not found.holds
+
+
+@pytest.mark.parametrize("name", ["softmax", "glm"])
+def test_passes_with_the_noise_of_one_are_found(name, monkeypatch):
+    def forgotten(settings, layout):
+        return settings.multiplier * settings.sensitivity(layout)
+
+    monkeypatch.setattr(Settings, "sigma", forgotten)
+    found = audited(name, 40, seed=1, workers=1)
+    assert not found.holds
+    assert found.distance > 2
+    assert any("as far apart as noise is made for" in each for each in found.reasons)
+
+
+@pytest.mark.parametrize("name", ["memory", "replace", "least_squares", "glm", "stream"])
+def test_rows_that_are_not_clipped_are_found(name, monkeypatch):
+    monkeypatch.setattr(lattice, "_shrink_long_rows", lambda rows, radius: rows)
+    found = audited(name, 40, seed=1, workers=1)
+    assert not found.holds
+    assert found.distance > 2
+
+
+@pytest.mark.parametrize("name", ["memory", "softmax"])
+def test_an_account_that_takes_too_little_noise_for_enough_is_found(name, monkeypatch):
+    enough = Settings.multiplier
+    monkeypatch.setattr(Settings, "multiplier", property(lambda each: 0.9 * enough.fget(each)))
+    found = audited(name, 40, seed=1, workers=1)
+    assert not found.holds
+    assert any("more than is promised" in each for each in found.reasons)
 
 
 @pytest.mark.slow
