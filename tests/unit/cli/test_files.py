@@ -486,7 +486,7 @@ def test_a_memory_is_not_replaced_by_its_answers(folder):
     before = sorted(os.listdir(folder))
     result = run("attend", "memory.npy", "queries.npy", "-o", "memory.npy", "--force")
     assert_refused(result, folder, before)
-    assert_refused(run("attend", "memory.npy", "queries.npy", "-o", "o.csv"), folder, before)
+    assert_refused(run("attend", "memory.npy", "queries.npy", "-o", "o.txt"), folder, before)
 
 
 @pytest.mark.parametrize("where", ["> /dev/full", "| true", "--json > /dev/full", ">&-"])

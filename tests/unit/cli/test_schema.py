@@ -414,7 +414,10 @@ def test_a_model_of_a_table_is_asked_for_what_it_can_say(folder):
         (("price.safetensors", "asked.csv", "--balanced", "-o", "o.csv"), "with a classifier"),
         (("m.safetensors", "asked.npy", "-o", "out.csv"), "looks at: age, job, zone, day, code"),
         (("m.safetensors", "narrow.csv", "-o", "out.csv"), "one column 'job'; it has: age"),
-        (("m.safetensors", "asked.csv", "-o", "out.txt"), "to end in .csv, .npz or .npy"),
+        (
+            ("m.safetensors", "asked.csv", "-o", "out.txt"),
+            "to end in .csv, .parquet, .jsonl, .npy or .npz",
+        ),
         (("m.safetensors", "asked.csv", "-o", "out.npz"), "to end in .npy"),
         (("m.safetensors", "asked.csv", "-o", "-", "--json"), "--json with a file"),
         (("m.safetensors", "asked.csv", "-o", "asked.csv", "--force"), "files that are read"),
