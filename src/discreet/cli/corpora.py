@@ -257,8 +257,10 @@ def show_map(
         as_json: whether to print JSON.
         as_csv: whether to print a table.
     """
-    if as_csv and (as_json or output is not None):
-        raise InvalidInput("Expected one of --json, --csv and --output, not several.")
+    if as_json and as_csv:
+        raise InvalidInput("Expected --json or --csv, not both.")
+    if as_csv and output is not None:
+        raise InvalidInput("Expected --csv without --output, or --format csv, which goes with it.")
     wanted: dict[str, Any] = {"force": force, "as_json": as_json, "inputs": (file,)}
     out = Output.if_wanted(output, file_format, **wanted)
     corpus = opened(file, Corpus)

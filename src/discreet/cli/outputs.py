@@ -163,7 +163,8 @@ class Output:
             for text in as_text(batches):
                 shown = printable(text) if self._is_seen else text
                 file.write(shown.encode(errors="replace"))
-                file.flush()
+                if isinstance(file, io.BytesIO):
+                    _print(file)
 
     def write_arrays(self, arrays: Mapping[str, Array]) -> None:
         """Write arrays, by name, to a .npz file; the only one to a .npy file."""
@@ -205,18 +206,27 @@ class Output:
 
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
-        """Yield the file; for what has to be sought in before a pipe can have it, memory."""
+        """Yield the file; for standard output memory, and print what is left there."""
         if not self.is_standard:
             with output_file(self.path, force=self.force) as file:
                 yield file
             return
-        sys.stdout.flush()
-        if self.file_format in (_CSV, _JSON_LINES):
-            yield sys.stdout.buffer
-            return
         held = io.BytesIO()
         yield held
-        sys.stdout.buffer.write(held.getbuffer())
+        _print(held)
+
+
+def _print(held: io.BytesIO) -> None:
+    """Print all bytes that are held, and let go of them.
+
+    Where nothing is buffered (PYTHONUNBUFFERED), one write may take only some of them.
+    """
+    rest = memoryview(held.getvalue())
+    held.seek(0)
+    held.truncate()
+    while rest:
+        rest = rest[sys.stdout.buffer.write(rest) :]
+    sys.stdout.flush()
 
 
 def _format(path: Path, asked: str | None, arrays: str | None) -> str:
