@@ -18,7 +18,7 @@ from scipy import special
 
 from discreet._typing import Floats
 from discreet.cli.files import check_output, check_picture, pictures
-from discreet.cli.outputs import Columns, Output, places, with_ids
+from discreet.cli.outputs import Columns, Ids, Output, places
 from discreet.cli.releases import opened, public_rows, release_files, to_build
 from discreet.cli.shell import (
     Page,
@@ -330,17 +330,17 @@ def attend_file(
         as_json=as_json,
         inputs=(memory, queries, reference),
     )
-    out.check_has_rows("--id", row_id)
+    ids = Ids.read(queries, row_id, out)
     asked = np.asarray(read_array(queries, "queries"))
     opened_one = opened_memory(memory, reference)
     answers = Answers.of(opened_one, asked)
     if out.has_rows:
         columns = answers.columns(heads=len(opened_one.heads), stderr=stderr)
-        out.write([with_ids(columns, row_id, queries)])
+        out.write([ids.beside(columns) if ids else columns])
     else:
         names = ("out", *_KNOWN) if stderr else ("out",)
         out.write_arrays({name: getattr(answers, name) for name in names})
-    if out.is_standard:
+    if out.is_standard and answers.out.size:
         say(_clear(answers))
     out.tell(lambda: print_json(_facts(answers, output)) if as_json else _print(answers, output))
 

@@ -134,18 +134,8 @@ class Output:
 
     @property
     def has_lists(self) -> bool:
-        """Whether a cell can hold a list, or columns with names of their own."""
+        """Whether a cell can hold a list, or an object."""
         return self.file_format in (_PARQUET, _JSON_LINES)
-
-    def check_has_rows(self, option: str, given: object) -> None:
-        """Raise `InvalidInput` if an option was given that arrays have no room for.
-
-        Args:
-            option: as it is typed.
-            given: its value; None if it was not given.
-        """
-        if given is not None and not self.has_rows:
-            raise InvalidInput(f"Expected {option} with rows: {_listed(ROWS)}, not an array.")
 
     def write(self, batches: Iterable[Columns]) -> None:
         """Write rows as they come, whole or, in a file, not at all.
@@ -295,31 +285,58 @@ def places(shape: tuple[int, ...], *, heads: int = 0) -> dict[str, Array]:
     return {**found, "query": flat % max(last[0], 1)}
 
 
-def with_ids(columns: Columns, name: str | None, queries: Path) -> Columns:
-    """Return columns with one of the queries' file before them, in place of their numbers.
+@dataclass(frozen=True)
+class Ids:
+    """A column of the queries' file that goes with the answers, in place of their numbers.
 
-    Args:
-        columns: of the answers; `query` says which query each is of, if they are not in order.
-        name: of the column; None for none.
-        queries: the file, or FILE:NAME.
-
-    Raises:
-        InvalidInput: there is no such column, it is not as long, or its name is taken.
+    Attributes:
+        name: of the column.
+        cells: one for each query.
     """
-    if name is None:
-        return columns
-    others = {each: column for each, column in columns.items() if each != "query"}
-    if name in others or name in [each for pair in others.items() for each, _ in _apart(*pair)]:
-        raise InvalidInput(f"Expected --id {name!r} not to be the name of a column of answers.")
-    path, _ = split(queries)
-    in_table = path.suffix.lower() in TABLES
-    ids = read_columns(path, [name])[name] if in_table else read_labels(path, name=name)
-    ids = ids.tolist() if isinstance(ids, np.ndarray) else ids
-    rows = len(next(iter(columns.values())))
-    of_row = columns.get("query", range(rows))
-    if len(ids) != max(of_row, default=-1) + 1:
-        raise InvalidInput(f"Expected --id {name!r} to have a row for each query.")
-    return {name: [ids[place] for place in of_row], **others}
+
+    name: str
+    cells: Sequence[Any]
+
+    @classmethod
+    def read(cls, queries: Path, name: str | None, output: Output) -> Self | None:
+        """Return the column, if one was asked for.
+
+        Args:
+            queries: the file, or FILE:NAME.
+            name: of the column; None for none.
+            output: where it is to go.
+
+        Raises:
+            InvalidInput: there is none of this name, or it would go to an array.
+        """
+        if name is None:
+            return None
+        if not output.has_rows:
+            raise InvalidInput(f"Expected --id with rows: {_listed(ROWS)}, not an array.")
+        path, _ = split(queries)
+        in_table = path.suffix.lower() in TABLES
+        cells = read_columns(path, [name])[name] if in_table else read_labels(path, name=name)
+        return cls(name, cells.tolist() if isinstance(cells, np.ndarray) else cells)
+
+    def beside(self, columns: Columns) -> Columns:
+        """Return the columns of answers with this one before them.
+
+        Args:
+            columns: `query` says which query each answer is of, if they are not in order.
+
+        Raises:
+            InvalidInput: the name is taken, or there are not as many queries.
+        """
+        others = {each: column for each, column in columns.items() if each != "query"}
+        taken = {each for name, column in others.items() for each, _ in _apart(name, column)}
+        if self.name in taken | others.keys():
+            raise InvalidInput(
+                f"Expected --id {self.name!r} not to be the name of a column of answers."
+            )
+        of_row = columns.get("query", range(len(next(iter(columns.values())))))
+        if len(self.cells) != max(of_row, default=-1) + 1:
+            raise InvalidInput(f"Expected --id {self.name!r} to have a row for each query.")
+        return {self.name: [self.cells[place] for place in of_row], **others}
 
 
 def _as_csv(batches: Iterable[Columns]) -> Iterator[str]:

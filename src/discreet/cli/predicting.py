@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet._typing import Floats
 from discreet.cli.files import check_output
-from discreet.cli.outputs import Output, places, with_ids
+from discreet.cli.outputs import Ids, Output, places
 from discreet.cli.parsing import parse_bounds, parse_classes, parse_count_or_classes
 from discreet.cli.releases import (
     ArrayFiles,
@@ -204,13 +204,13 @@ def query_file(
         as_json=as_json,
         inputs=(sums, queries),
     )
-    out.check_has_rows("--id", row_id)
+    ids = Ids.read(queries, row_id, out)
     asked = np.asarray(read_array(queries, "queries"))
     answers, errors = opened(sums, Distances).query(asked, stderr=True)
     if out.has_rows:
         columns = {**places(answers.shape), "answer": answers.ravel()}
         columns |= {"stderr": errors.ravel()} if stderr else {}
-        out.write([with_ids(columns, row_id, queries)])
+        out.write([ids.beside(columns) if ids else columns])
     else:
         out.write_arrays({"out": answers, "stderr": errors} if stderr else {"out": answers})
     out.tell(lambda: _show_distances(answers, errors, output, as_json=as_json))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet._typing import Array
-from discreet.cli.outputs import Columns, Output, places, with_ids
+from discreet.cli.outputs import Columns, Ids, Output, places
 from discreet.cli.releases import of_kind, opened_release
 from discreet.cli.shell import aligned, print_json, print_page
 from discreet.cli.tabular import is_estimator, opened_estimator
@@ -77,7 +77,7 @@ def predict_file(
         as_json=as_json,
         inputs=(model, queries),
     )
-    out.check_has_rows("--id", row_id)
+    ids = Ids.read(queries, row_id, out)
     rows = _queries(fitted, queries)
     made = (
         _labels(fitted, rows, probabilities=probabilities, balanced=balanced)
@@ -88,7 +88,7 @@ def predict_file(
         heads = getattr(fitted, "heads", None)  # of a release; an estimator answers rows
         shape = next(iter(made.values())).shape[:1] if heads is None else rows.shape[:-1]
         columns = _columns(made, shape, heads=len(heads or ()))
-        out.write([with_ids(columns, row_id, queries)])
+        out.write([ids.beside(columns) if ids else columns])
     else:
         out.write_arrays(made)
     classes = getattr(fitted, "classes_", getattr(fitted, "classes", None))
