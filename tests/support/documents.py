@@ -1,9 +1,9 @@
 """Documents as programs: run their blocks in order, and compare what they print with the page.
 
 A `python` block runs in the document's one namespace. Each line of an `sh` block is a `discreet`
-command; it runs in this process, but for builds on several workers. A `text` block that follows a
-block with nothing but blank lines between shows what it printed; `...` stands for any lines, or any
-part of a line.
+command; it runs in this process, but for builds on several workers. Each line of a `bash` block is
+a pipeline; without its programs it is passed over. A `text` block that follows a block with nothing
+but blank lines between shows what it printed; `...` stands for any lines, or any part of a line.
 
 Noise is drawn anew each time. A block that shows some is fenced as `text noisy`: `a ± b` agrees
 with numbers within 3·b of a (`a% ± b%` is rounded, so one unit more), any other number with a
@@ -14,9 +14,11 @@ median: half or twice as much fails, chance does not.
 
 import contextlib
 import io
+import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -50,7 +52,7 @@ def blocks(page):
     found = list(_BLOCK.finditer(page))
     made = []
     for block, after in zip(found, [*found[1:], None], strict=False):
-        if block[1] in ("python", "sh"):
+        if block[1] in ("python", "sh", "bash"):
             touches = after and after[1] == "text" and not page[block.end() : after.start()].strip()
             line = page.count("\n", 0, block.start()) + 1
             shown, noisy = (after[3], bool(after[2])) if touches else (None, False)
@@ -65,6 +67,10 @@ def run(path, folder):
         where = f"{path.name}:{block.line}"
         if block.language == "python":
             printed = _python(block.text, names, where)
+        elif block.language == "bash":
+            if not _has_programs(block.text):
+                continue
+            printed = "".join(_pipeline(line, folder, where) for line in block.text.splitlines())
         else:
             printed = "".join(_command(line, folder, where) for line in block.text.splitlines())
         if block.shown is not None and not matches(block.shown, printed, noisy=block.noisy):
@@ -121,6 +127,30 @@ def _python(code, names, where):
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(code, where, "exec"), names)
     return printed.getvalue()
+
+
+def _has_programs(text):
+    parts = [
+        part.split() for line in text.splitlines() for part in re.split(r" \| (?=[a-z])", line)
+    ]
+    return all(shutil.which(words[0], path=_path()) for words in parts)
+
+
+def _path():
+    return os.pathsep.join([str(COMMAND.parent), os.environ["PATH"]])
+
+
+def _pipeline(line, folder, where):
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PATH": _path()},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{where}: {line}\n{done.stderr}"
+    return done.stdout
 
 
 def _command(line, folder, where):

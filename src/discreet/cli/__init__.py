@@ -134,12 +134,15 @@ def attend(
     memory: options.MemoryFile,
     queries: options.Queries,
     *,
-    output: options.Output,
+    output: options.Answers,
+    file_format: options.RowFormat = None,
+    row_id: options.RowId = None,
     stderr: Annotated[
         bool,
         typer.Option(
             "--stderr",
-            help="Write a .npz with out, stderr, base_rate, difference and difference_stderr.",
+            help="Write stderr, base_rate, difference and difference_stderr, too, and in rows "
+            "whether each is clear of the noise; arrays (out and these) go into a .npz file.",
         ),
     ] = False,
     reference: options.Reference = None,
@@ -149,7 +152,8 @@ def attend(
     """Answer queries from a memory. Costs no privacy, however often.
 
     Beside each answer is its difference from the base rate (what the query at the origin gets: the
-    mean of all values), and whether that is clear of the noise.
+    mean of all values), and whether that is clear of the noise. In rows, each has the number of its
+    query, or --id, and the answer: in a .csv table, answer_0, answer_1, ..., else a list.
 
     Example: discreet attend memory.safetensors queries.npy -o out.npy
     """
@@ -182,16 +186,27 @@ def card(
 @app.command(runs="memories.compare_files")
 def compare(
     memory: options.MemoryFile,
-    keys: options.Keys,
-    values: options.Values,
-    queries: options.Queries,
+    source: options.Source,
+    values_file: options.ValuesFile = None,
+    queries: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="QUERIES",
+            help="Shape (m, d), or (*heads, m, d). With --keys and --values they follow SOURCE.",
+        ),
+    ] = None,
     *,
+    keys: options.SomeKeyNames = None,
+    values: options.ValueNames = None,
     reference: options.Reference = None,
     picture: options.Picture = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """For the owner of the rows: exact answers against private ones. NOT PRIVATE.
+
+    Rows are given as to discreet build: discreet compare memory.safetensors data/ queries.npy
+    --keys embedding --values vote.
 
     Example: discreet compare memory.safetensors keys.npy values.npy queries.npy --picture it.png
     """
@@ -341,18 +356,20 @@ def regress(
     """
 
 
-@app.command(runs="predicting.predict_file")
+@app.command(runs="predictions.predict_file")
 def predict(
     model: options.ModelFile,
     queries: options.Rows,
     *,
-    output: options.Predicted,
+    output: options.Answers,
+    file_format: options.RowFormat = None,
+    row_id: options.RowId = None,
     probabilities: Annotated[
         bool,
         typer.Option(
             "--probabilities",
-            help="Write a .npz with labels, probabilities and classes; into a .csv, a column p_A "
-            "for each class A.",
+            help="Write probabilities, too: in rows, a column p_A for each class A; arrays (labels,"
+            " probabilities and classes) go into a .npz file.",
         ),
     ] = False,
     balanced: Annotated[
@@ -363,8 +380,8 @@ def predict(
         bool,
         typer.Option(
             "--stderr",
-            help="Of a regression: write a .npz with predictions and stderr; into a .csv, a column "
-            "of it.",
+            help="Of a regression: write stderr, too; arrays (predictions and stderr) go into a "
+            ".npz file.",
         ),
     ] = False,
     force: options.Force = False,
@@ -373,7 +390,7 @@ def predict(
     """Predict labels with a classifier, or numbers with a regression. Costs no privacy.
 
     A model with a schema answers a table: discreet predict model.safetensors people.csv -o out.csv.
-    What is written has a column label or prediction, with a line for each row.
+    What is written has a column label or prediction, with a line for each row, in their order.
 
     Example: discreet predict model.safetensors queries.npy -o labels.npy
     """
@@ -391,13 +408,17 @@ def shapes(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Draw them, into a .png or .svg file (needs matplotlib)."
+            "--output",
+            "-o",
+            help="Draw them, into a .png or .svg file (needs matplotlib); or write rows: a .csv, "
+            ".parquet or .jsonl file; - for standard output.",
         ),
     ] = None,
+    file_format: options.SomeRowFormat = None,
     top: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, help="The most important columns to show. JSON has all of them."
+            metavar="N", min=1, help="The most important columns to show. JSON and rows have all."
         ),
     ] = 12,
     force: options.Force = False,
@@ -464,14 +485,22 @@ def query(
     sums: Annotated[Path, typer.Argument(help="A file that discreet distances wrote.")],
     queries: options.Queries,
     *,
-    output: options.Output,
+    output: options.Answers,
+    file_format: options.RowFormat = None,
+    row_id: options.RowId = None,
     stderr: Annotated[
-        bool, typer.Option("--stderr", help="Write a .npz with out and stderr.")
+        bool,
+        typer.Option(
+            "--stderr",
+            help="Write stderr, too; arrays (out and stderr) go into a .npz file.",
+        ),
     ] = False,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Answer how far points are from all rows, in sum. Costs no privacy, however often.
+
+    In rows, each has the number of its query, or --id, and the answer.
 
     Example: discreet query distances.safetensors queries.npy -o out.npy
     """

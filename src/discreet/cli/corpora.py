@@ -1,13 +1,15 @@
 """What `corpus build`, `ask`, `map`, `card` and `page` do."""
 
 import csv
+import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from discreet._validate import reject_argument
 from discreet.cli.files import Delivery, check_output, output_file
+from discreet.cli.outputs import Output, tell_rows
 from discreet.cli.parsing import parse_classes
 from discreet.cli.releases import opened
 from discreet.cli.shell import (
@@ -22,7 +24,7 @@ from discreet.ledger import Ledger
 from discreet.privacy import titled
 from discreet.tables.columns import sentences
 from discreet.tables.whole import read_columns
-from discreet.text import Answer, Corpus, Fact, PublicTexts, PublicWords, Share
+from discreet.text import Answer, Corpus, Fact, PublicTexts, PublicWords
 from discreet.text.file import to_bytes
 
 # Room that is claimed before noise is drawn. Few corpora are larger; what is, is kept anyway.
@@ -174,9 +176,12 @@ def ask_corpus(
     blank: str | None,
     topics: int,
     encoder: str | None,
+    output: Path | None,
+    file_format: str | None,
+    force: bool,
     as_json: bool,
 ) -> None:
-    """Print what a corpus answers.
+    """Print what a corpus answers, or write it.
 
     Args:
         file: of the corpus.
@@ -185,15 +190,26 @@ def ask_corpus(
         blank: a sentence with a gap where the answer stands.
         topics: how many of the nearest are listed.
         encoder: where the encoder is.
+        output: where to write, if anywhere.
+        file_format: of what is written, if the ending does not say it.
+        force: whether a file that is there may be replaced.
         as_json: whether to print JSON.
     """
     if (question is None) == (questions is None):
         raise InvalidInput("Expected a question, or --questions with a file of them.")
+    wanted: dict[str, Any] = {"force": force, "as_json": as_json}
+    wanted["inputs"] = (file, questions)
+    out = Output.if_wanted(output, file_format, **wanted)
     corpus = opened(file, Corpus)
     if encoder is not None:
         corpus = corpus.with_encoder(encoder)
     asked = [question] if question is not None else read_lines(questions or Path("-"))
     answers = (corpus.ask(each, blank=blank, topics=topics) for each in asked)
+    if out is not None:
+        as_row = Answer.to_dict if out.has_lists else functools.partial(_flat, corpus)
+        out.write({name: [cell] for name, cell in as_row(each).items()} for each in answers)
+        out.tell(lambda: tell_rows(out.path, len(asked), "answers", as_json=as_json))
+        return
     if as_json:
         found = [each.to_dict() for each in answers]
         print_json(found if question is None else found[0])
@@ -204,23 +220,62 @@ def ask_corpus(
         print_page(str(answer))
 
 
-def show_map(file: Path, *, as_json: bool, as_csv: bool) -> None:
-    """Print all topics of a corpus; of one without topics, the names that were found.
+def _flat(corpus: Corpus, answer: Answer) -> dict[str, object]:
+    """Return an answer as a row of cells: of its topics the nearest, and labels in their order."""
+    asked = {"question": answer.question, "covered": answer.covered, "near": answer.near}
+    names = [each.word for each in answer.facts or ()]
+    found = {} if answer.facts is None else {"names": "; ".join(names)}
+    return {**asked, **_flat_topic(corpus, answer), **found}
+
+
+def _flat_topic(corpus: Corpus, answer: Answer) -> dict[str, object]:
+    """Return what is known near the first topic of an answer, as a row of cells."""
+    [topic] = answer.topics[:1] or [(None, None, None)]
+    row: dict[str, object] = dict(zip(("topic", "count", "margin"), topic, strict=True))
+    for label in corpus.classes:
+        share = answer.shares.get(label, (None, None))
+        row[f"share_{label}"], row[f"margin_{label}"] = share
+    return {**row, "words": " ".join(answer.words or ())}
+
+
+def show_map(
+    file: Path,
+    *,
+    output: Path | None,
+    file_format: str | None,
+    force: bool,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Print, or write, all topics of a corpus; of one without topics, the names that were found.
 
     Args:
         file: of the corpus.
+        output: where to write, if anywhere.
+        file_format: of what is written, if the ending does not say it.
+        force: whether a file that is there may be replaced.
         as_json: whether to print JSON.
         as_csv: whether to print a table.
     """
     if as_json and as_csv:
         raise InvalidInput("Expected --json or --csv, not both.")
+    if as_csv and output is not None:
+        raise InvalidInput("Expected --csv without --output, or --format csv, which goes with it.")
+    wanted: dict[str, Any] = {"force": force, "as_json": as_json, "inputs": (file,)}
+    out = Output.if_wanted(output, file_format, **wanted)
     corpus = opened(file, Corpus)
+    if out is not None:
+        rows = _map_rows(corpus, lists=out.has_lists)
+        out.write([{name: [row[name] for row in rows] for name in rows[0]}] if rows else [])
+        what = "names" if corpus.topics is None else "topics"
+        out.tell(lambda: tell_rows(out.path, len(rows), what, as_json=as_json))
+        return
     if corpus.topics is None:
         _show_names(corpus.facts, as_json=as_json, as_csv=as_csv)
     elif as_json:
         print_json([_of_topic(each) for each in corpus.map()])
     elif as_csv:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(_rows(corpus))
+        _print_table(_map_rows(corpus, lists=False))
     else:
         print_page(titled(list(map(_line, corpus.map()))))
 
@@ -247,18 +302,25 @@ def _of_topic(answer: Answer) -> dict[str, object]:
     return {**counted, "shares": facts["shares"], "words": facts["words"]}
 
 
-def _rows(corpus: Corpus) -> Iterator[list[object]]:
-    """Yield the rows of a table of topics, under its heading."""
-    labels = [f"{what}_{label}" for label in corpus.classes for what in ("share", "margin")]
-    yield ["topic", "count", "margin", *labels, "words"]
-    for answer in corpus.map():
-        [topic] = answer.topics
-        shares = [f"{number:.6g}" for label in corpus.classes for number in _numbers(answer, label)]
-        yield [*topic[:2], f"{topic.margin:.6g}", *shares, " ".join(answer.words or ())]
+def _map_rows(corpus: Corpus, *, lists: bool) -> list[dict[str, object]]:
+    """Return all topics, or names, as rows; where cells hold lists, as JSON has them."""
+    if corpus.topics is None:
+        return [
+            {"name": each.word, "count": each.count, "margin": each.margin} for each in corpus.facts
+        ]
+    if not lists:
+        return [_flat_topic(corpus, each) for each in corpus.map()]
+    topics = map(_of_topic, corpus.map())
+    return [{"topic": each.pop("name"), **each} for each in topics]
 
 
-def _numbers(answer: Answer, label: object) -> Share:
-    return answer.shares[label]
+def _print_table(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print a .csv table with six digits of each number that is not whole."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(rows[0])
+    for row in rows:
+        cells = row.values()
+        writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells])
 
 
 def _line(answer: Answer) -> tuple[str, str]:

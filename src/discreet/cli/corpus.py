@@ -165,13 +165,18 @@ def ask(
         str | None,
         typer.Option(metavar="PATH", help="Where the encoder is, if it was not minilm or static."),
     ] = None,
+    output: options.SomeRows = None,
+    file_format: options.SomeRowFormat = None,
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Ask a corpus in words. Costs no privacy, however often.
 
     Each answer says which topics are nearest and how many texts they have, the shares of labels
     there, typical words and names, as far as the corpus has them, and what is not clear of the
-    noise. As JSON, one question gives an object, and --questions a list of them.
+    noise. As JSON, one question gives an object, and --questions a list of them. With --output each
+    answer is a row, as soon as it is there: a line of JSON has all of it, one of a .csv table the
+    nearest topic, the share of each label with its ±, and words.
 
     Example: discreet corpus ask tickets.safetensors "my card has not arrived"
     """
@@ -181,10 +186,17 @@ def ask(
 def map_(
     file: CorpusFile,
     *,
+    output: options.SomeRows = None,
+    file_format: options.SomeRowFormat = None,
+    force: options.Force = False,
     as_json: options.Json = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print a .csv table.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print a .csv table, of six digits.")
+    ] = False,
 ) -> None:
     """Print all topics with counts, shares of labels and typical words, the largest first.
+
+    With --output they are rows of a table, with all digits.
 
     Example: discreet corpus map tickets.safetensors
     """

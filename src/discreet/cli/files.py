@@ -7,16 +7,13 @@ import glob
 import os
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, Self
 
-import numpy as np
-
 from discreet._files import Part, whole_file
-from discreet._typing import Array
 from discreet._validate import Note, warn
 from discreet.accounting.receipt import Carrier
 from discreet.cli.shell import Kept
@@ -88,33 +85,6 @@ def check_picture(path: Path | None, *, force: bool, inputs: Iterable[Path | Non
     if path is not None:
         check_output(path, force=force, inputs=inputs)
         pictures().check_suffix(path)
-
-
-def check_arrays(
-    path: Path, *, several: bool, force: bool, inputs: Iterable[Path | None] = ()
-) -> None:
-    """Raise `InvalidInput` unless arrays can be written there, before any work is done.
-
-    Args:
-        path: where to write.
-        several: whether they are several, for a .npz file; one goes to a .npy file.
-        force: whether a file that is there may be replaced.
-        inputs: files that may not, even so.
-    """
-    check_output(path, force=force, inputs=inputs)
-    if path.suffix.lower() != (suffix := ".npz" if several else ".npy"):
-        other = "are several arrays" if several else "is one array"
-        raise InvalidInput(f"Expected {path} to end in {suffix}: what is written {other}.")
-
-
-def write_arrays(path: Path, arrays: Mapping[str, Array], *, force: bool) -> None:
-    """Write arrays to a .npz file; to a .npy file, the only one."""
-    with output_file(path, force=force) as file:
-        if path.suffix.lower() == ".npz":
-            np.savez(file, **arrays)
-        else:
-            [array] = arrays.values()
-            np.save(file, array, allow_pickle=False)
 
 
 class Delivery:

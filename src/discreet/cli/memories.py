@@ -13,25 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from discreet._typing import Floats
-from discreet.cli.files import (
-    check_arrays,
-    check_output,
-    check_picture,
-    pictures,
-    write_arrays,
-)
-from discreet.cli.releases import opened, public_rows, release_files
+from discreet.cli.files import check_output, check_picture, pictures
+from discreet.cli.outputs import Columns, Ids, Output, places
+from discreet.cli.releases import opened, public_rows, release_files, to_build
 from discreet.cli.shell import (
     Page,
     aligned,
-    already_written,
     has_terminal,
     print_json,
     print_lines,
     print_page,
+    say,
 )
 from discreet.errors import InvalidInput
 from discreet.privacy import titled
@@ -176,6 +172,9 @@ _OWNER = "For the owner of the rows only: what follows was computed from them wi
 # So many answers are shown; the file has all.
 _SHOWN = 20
 
+# What is known of answers besides.
+_KNOWN = ("stderr", "base_rate", "difference", "difference_stderr")
+
 _HEADINGS = ("answer", "number", "value", "base rate", "difference", "±", "")
 _NOT_CLEAR = "not clear of the noise"
 
@@ -264,7 +263,25 @@ class Answers:
     @cached_property
     def clear(self) -> int:
         """How many answers are clear of the noise: one of their numbers is."""
-        return int(np.sum(np.any(self.clearness > self.width, axis=-1)))
+        return int(np.sum(self._are_clear))
+
+    @property
+    def _are_clear(self) -> NDArray[np.bool_]:
+        return np.asarray(np.any(self.clearness > self.width, axis=-1))
+
+    def columns(self, *, heads: int, stderr: bool) -> Columns:
+        """Return a row for each answer, as columns.
+
+        Args:
+            heads: how many axes of the answers are those of heads.
+            stderr: whether all is wanted that is known of them.
+        """
+        shape, width = self.out.shape[:-1], self.out.shape[-1]
+        columns = {**places(shape, heads=heads), "answer": self.out.reshape(-1, width)}
+        if stderr:
+            columns |= {name: getattr(self, name).reshape(-1, width) for name in _KNOWN}
+            columns["clear"] = self._are_clear
+        return columns
 
     def lines(self) -> list[Line]:
         """Return the first answers, each with the number that differs most clearly."""
@@ -297,23 +314,35 @@ def attend_file(
     queries: Path,
     output: Path,
     *,
+    file_format: str | None,
+    row_id: str | None,
     stderr: bool,
     reference: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Answer the queries in a file; with `stderr`, into a .npz with all that is known of them."""
-    check_arrays(output, several=stderr, force=force, inputs=(memory, queries, reference))
+    """Answer the queries in a file; with `stderr`, all that is known of the answers is written."""
+    out = Output.checked(
+        output,
+        file_format,
+        arrays="npz" if stderr else "npy",
+        force=force,
+        as_json=as_json,
+        inputs=(memory, queries, reference),
+    )
+    ids = Ids.read(queries, row_id, out)
     asked = np.asarray(read_array(queries, "queries"))
-    answers = Answers.of(opened_memory(memory, reference), asked)
-    known = ("out", "stderr", "base_rate", "difference", "difference_stderr")
-    names = known if stderr else ("out",)
-    write_arrays(output, {name: getattr(answers, name) for name in names}, force=force)
-    with already_written(output):
-        if as_json:
-            print_json(_facts(answers, output))
-        else:
-            _print(answers, output)
+    opened_one = opened_memory(memory, reference)
+    answers = Answers.of(opened_one, asked)
+    if out.has_rows:
+        columns = answers.columns(heads=len(opened_one.heads), stderr=stderr)
+        out.write([ids.beside(columns) if ids else columns])
+    else:
+        names = ("out", *_KNOWN) if stderr else ("out",)
+        out.write_arrays({name: getattr(answers, name) for name in names})
+    if out.is_standard and answers.out.size:
+        say(_clear(answers))
+    out.tell(lambda: print_json(_facts(answers, output)) if as_json else _print(answers, output))
 
 
 def _facts(answers: Answers, output: Path) -> dict[str, object]:
@@ -341,11 +370,17 @@ def _print(answers: Answers, output: Path) -> None:
         print_page(line)
     if count > _SHOWN:
         print_page(f"and {count - _SHOWN:,} more, in the file")
-    number = "their number" if shape[-1] == 1 else f"one of their {shape[-1]} numbers"
-    print_page(
-        f"{answers.clear:,} of {count:,} answers are clear of the noise: {number} differs from the "
-        f"base rate by more than {answers.width:.3g} standard errors (a ± is {WITHIN}). The noise "
-        "alone does that to 1 answer in 20."
+    print_page(_clear(answers))
+
+
+def _clear(answers: Answers) -> str:
+    """Return how many answers are clear of the noise, in words."""
+    width = answers.out.shape[-1]
+    number = "their number" if width == 1 else f"one of their {width} numbers"
+    return (
+        f"{answers.clear:,} of {len(answers.clearness):,} answers are clear of the noise: {number} "
+        f"differs from the base rate by more than {answers.width:.3g} standard errors (a ± is "
+        f"{WITHIN}). The noise alone does that to 1 answer in 20."
     )
 
 
@@ -363,21 +398,42 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 def compare_files(
     memory: Path,
-    keys: Path,
-    values: Path,
-    queries: Path,
+    source: Path,
+    values_file: Path | None,
+    queries: Path | None,
     *,
+    keys: str | None,
+    values: str | None,
     reference: Path | None,
     picture: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Print, and draw, exact attention against a memory's answers. NOT PRIVATE."""
-    check_picture(picture, force=force, inputs=(memory, keys, values, queries, reference))
+    """Print, and draw, exact attention against a memory's answers. NOT PRIVATE.
+
+    Args:
+        memory: the file.
+        source: a table, or the file of keys.
+        values_file: that of values, if there is no table; then `queries` come after it.
+        queries: their file. Of a table, the file that is typed last are the queries.
+        keys: columns of the table.
+        values: likewise.
+        reference: a file of points to read near.
+        picture: where to draw.
+        force: whether a picture that is there may be replaced.
+        as_json: whether to print JSON.
+    """
+    if queries is None:
+        values_file, queries = None, values_file
+    if queries is None:
+        raise InvalidInput("Expected a file of queries after the rows.")
+    given = to_build(source, values_file, keys=keys, values=values, groups=None)
+    check_picture(picture, force=force, inputs=(memory, *given.files, queries, reference))
+    rows = given.arguments({})
     made = compare(
         opened_memory(memory, reference),
-        read_array(keys, "keys"),
-        read_array(values, "values"),
+        rows["keys"],
+        rows.get("values"),
         np.asarray(read_array(queries, "queries")),
         progress=has_terminal(),
     )

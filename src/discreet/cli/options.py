@@ -7,17 +7,6 @@ import typer
 
 _SOURCE = "FILE[:NAME]"
 
-Keys = Annotated[
-    Path,
-    typer.Argument(
-        metavar="KEYS",
-        help="Shape (n, d), or (*heads, n, d): a .npy file, or data.npz:name, "
-        "data.safetensors:name, data.parquet:column or data.parquet:one,two,three.",
-    ),
-]
-Values = Annotated[
-    Path, typer.Argument(metavar="VALUES", help="Shape (n, d_v), or (*heads, n, d_v), likewise.")
-]
 Source = Annotated[
     Path,
     typer.Argument(
@@ -260,13 +249,49 @@ Analyst = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]
-Predicted = Annotated[
+Answers = Annotated[
     Path,
     typer.Option(
         "--output",
         "-o",
-        help="Where to write: .npy or .npz; of a model with a schema also .csv, and - for standard "
-        "output.",
+        help="Where to write: a .csv, .parquet or .jsonl file of rows, or a .npy file (.npz for "
+        "several arrays); - for standard output.",
+    ),
+]
+SomeRows = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write rows: a .csv, .parquet or .jsonl file; - for standard output.",
+    ),
+]
+RowFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Of what is written, whatever the file's ending: csv, parquet, jsonl, npy or npz. "
+        "Left out on standard output: csv.",
+        autocompletion=lambda: ["csv", "parquet", "jsonl", "npy", "npz"],
+    ),
+]
+SomeRowFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Of what is written, whatever the file's ending: csv, parquet or jsonl. Left out on "
+        "standard output: csv.",
+        autocompletion=lambda: ["csv", "parquet", "jsonl"],
+    ),
+]
+RowId = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="COLUMN",
+        help="A column of the file of QUERIES to write before each answer, in its row.",
     ),
 ]
 Picture = Annotated[

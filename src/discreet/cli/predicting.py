@@ -1,7 +1,7 @@
-"""Commands of all readers but attention: from rows to a release, and from a release to answers.
+"""Commands of all readers but attention: from rows to a release.
 
-`fit`, `regress` and `predict`, with `plan-fit` and `plan-regress` before anything is spent;
-`distances` and `query`.
+`fit` and `regress`, with `plan-fit` and `plan-regress` before anything is spent; `distances` and
+`query`. What models predict is in `predictions`.
 """
 
 import functools
@@ -11,30 +11,25 @@ from typing import Any
 import numpy as np
 
 from discreet._typing import Floats
-from discreet.cli.files import check_arrays, check_output, write_arrays
+from discreet.cli.files import check_output
+from discreet.cli.outputs import Ids, Output, places
 from discreet.cli.parsing import parse_bounds, parse_classes, parse_count_or_classes
-from discreet.cli.predictions import predict_rows, print_numbers, refuse_flags
 from discreet.cli.releases import (
     ArrayFiles,
     Table,
-    of_kind,
     opened,
-    opened_release,
     public_rows,
     release_files,
     show_forecast,
     table,
     write_release,
 )
-from discreet.cli.shell import already_written, print_json, print_page
-from discreet.cli.tabular import SCALES, fit_table, is_estimator, regress_table
+from discreet.cli.shell import print_json, print_page
+from discreet.cli.tabular import SCALES, fit_table, regress_table
 from discreet.errors import InvalidInput
 from discreet.readers.distances.answers import Distances
 from discreet.readers.distances.mechanism import DISTANCES
-from discreet.readers.glm import GeneralizedLinear
-from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.mechanism import LEAST_SQUARES
-from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.mechanism import SOFTMAX
 from discreet.tables import read_array
 from discreet.tables.whole import TABLES, column_names
@@ -146,89 +141,6 @@ def regress_file(
     regress_table(source, output, schema=schema, **named, **options)
 
 
-def predict_file(
-    model: Path,
-    queries: Path,
-    output: Path,
-    *,
-    probabilities: bool,
-    balanced: bool,
-    stderr: bool,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Predict labels or numbers, whatever the file is for."""
-    common: dict[str, Any] = {"force": force, "as_json": as_json}
-    release = opened_release(model)
-    if is_estimator(release):
-        flags = {"probabilities": probabilities, "balanced": balanced, "stderr": stderr}
-        predict_rows(release, queries, output, model=model, **flags, **common)
-        return
-    fit = of_kind(release, model, SoftmaxRegression, LeastSquares, GeneralizedLinear)
-    check_arrays(output, several=probabilities or stderr, force=force, inputs=(model, queries))
-    asked = np.asarray(read_array(queries, "queries"))
-    if isinstance(fit, LeastSquares | GeneralizedLinear):
-        refuse_flags(
-            model, "a classifier", {"--probabilities": probabilities, "--balanced": balanced}
-        )
-        _predict_numbers(fit, asked, output, stderr=stderr, **common)
-    elif isinstance(fit, SoftmaxRegression):
-        refuse_flags(model, "a regression", {"--stderr": stderr})
-        ways = {"probabilities": probabilities, "balanced": balanced}
-        _predict_labels(fit, asked, output, **ways, **common)
-
-
-def _predict_labels(
-    fit: SoftmaxRegression,
-    queries: Floats,
-    output: Path,
-    *,
-    probabilities: bool,
-    balanced: bool,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Write labels; with `probabilities`, a .npz with those, too."""
-    made = {"labels": fit.predict(queries, balanced=balanced)}
-    if probabilities:
-        made |= {"probabilities": fit.probabilities(queries), "classes": fit.classes}
-    write_arrays(output, made, force=force)
-    shape = made["labels"].shape
-    with already_written(output):
-        if as_json:
-            facts = {"shape": shape, "classes": fit.classes.tolist()}
-            print_json({"output": str(output), **facts})
-        else:
-            print_page(f"{output}: labels of shape {shape}, each one of {len(fit.classes)} classes")
-
-
-def _predict_numbers(
-    fit: LeastSquares | GeneralizedLinear,
-    queries: Floats,
-    output: Path,
-    *,
-    stderr: bool,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Write predictions; with `stderr`, a .npz with standard errors, too, which are shown."""
-    if not stderr:
-        made = {"predictions": fit.predict(queries)}
-    else:
-        made = dict(zip(("predictions", "stderr"), fit.predict(queries, stderr=True), strict=True))
-    write_arrays(output, made, force=force)
-    shape = made["predictions"].shape
-    errors = made.get("stderr", np.empty(0))
-    typical = {"median_stderr": float(np.median(errors))} if errors.size else {}
-    with already_written(output):
-        if as_json:
-            print_json({"output": str(output), "shape": shape, **typical})
-        elif not typical:
-            print_page(f"{output}: predictions of shape {shape}")
-        else:
-            print_numbers(made["predictions"], errors, output)
-
-
 def show_fit_plan(*, classes: str, **options: Any) -> None:  # noqa: ANN401 (of `show_forecast`)
     """Print the plan of a classifier."""
     show_forecast(SOFTMAX, classes=parse_count_or_classes(classes), **options)
@@ -273,25 +185,43 @@ def _given(
 
 
 def query_file(
-    sums: Path, queries: Path, output: Path, *, stderr: bool, force: bool, as_json: bool
+    sums: Path,
+    queries: Path,
+    output: Path,
+    *,
+    file_format: str | None,
+    row_id: str | None,
+    stderr: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
-    """Answer queries from sums of distances; with `stderr`, into a .npz with that, too."""
-    check_arrays(output, several=stderr, force=force, inputs=(sums, queries))
+    """Answer queries from sums of distances; with `stderr`, that is written, too."""
+    out = Output.checked(
+        output,
+        file_format,
+        arrays="npz" if stderr else "npy",
+        force=force,
+        as_json=as_json,
+        inputs=(sums, queries),
+    )
+    ids = Ids.read(queries, row_id, out)
     asked = np.asarray(read_array(queries, "queries"))
-    release = opened(sums, Distances)
-    answers, errors = release.query(asked, stderr=True)
-    made = {"out": answers, "stderr": errors} if stderr else {"out": answers}
-    write_arrays(output, made, force=force)
-    with already_written(output):
-        if as_json:
-            facts = {"shape": answers.shape, "median_stderr": float(np.median(errors))}
-            print_json({"output": str(output), **facts})
-            return
-        shown = [
-            f"{answer:.6g} ± {1.96 * error:.2g}"
-            for answer, error in list(zip(answers.ravel(), errors.ravel(), strict=True))[
-                :_DISTANCES_SHOWN
-            ]
-        ]
-        more = ", ..." if answers.size > _DISTANCES_SHOWN else ""
-        print_page(f"{output}: {answers.size} answers: {', '.join(shown)}{more}")
+    answers, errors = opened(sums, Distances).query(asked, stderr=True)
+    if out.has_rows:
+        columns = {**places(answers.shape), "answer": answers.ravel()}
+        columns |= {"stderr": errors.ravel()} if stderr else {}
+        out.write([ids.beside(columns) if ids else columns])
+    else:
+        out.write_arrays({"out": answers, "stderr": errors} if stderr else {"out": answers})
+    out.tell(lambda: _show_distances(answers, errors, output, as_json=as_json))
+
+
+def _show_distances(answers: Floats, errors: Floats, output: Path, *, as_json: bool) -> None:
+    if as_json:
+        facts = {"shape": answers.shape, "median_stderr": float(np.median(errors))}
+        print_json({"output": str(output), **facts})
+        return
+    pairs = zip(answers.ravel()[:_DISTANCES_SHOWN], errors.ravel(), strict=False)
+    shown = [f"{answer:.6g} ± {1.96 * error:.2g}" for answer, error in pairs]
+    more = ", ..." if answers.size > _DISTANCES_SHOWN else ""
+    print_page(f"{output}: {answers.size} answers: {', '.join(shown)}{more}")

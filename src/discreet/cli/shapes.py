@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet._typing import Floats
 from discreet.cli.files import check_picture, pictures
+from discreet.cli.outputs import Output, means_rows, tell_rows
 from discreet.cli.releases import opened_release
 from discreet.cli.shell import aligned, already_written, print_json, print_page
 from discreet.cli.tabular import is_estimator, opened_estimator
@@ -30,6 +31,9 @@ _NOTE = (
     "missing has no ±; where none is, it is noise."
 )
 _UNCLEAR = "not clear of the noise"
+
+# What a row says of a step, and of its column.
+_STEP = ("name", "share", "clear", "label", "low", "high")
 
 _DAY = 86_400  # seconds
 
@@ -81,6 +85,35 @@ class _Column:
         count = len(self.shape.labels)
         return self.shape.values.reshape(count, -1), WITHIN * self.shape.stderr.reshape(count, -1)
 
+    def table(self, outputs: Sequence[str]) -> dict[str, list[Any]]:
+        """Return a row for each step and score, and for what is added where a value is missing.
+
+        Args:
+            outputs: names of scores, if there are several.
+        """
+        edges = [] if self.shape.edges is None else self.shape.edges.tolist()
+        low, high = [None, *edges], [*edges, None]
+        if not edges:
+            low = high = [None] * len(self.labels)
+        values, margins = self.rows()
+        stderr = [*(margins / WITHIN).tolist(), [None] * values.shape[1]]
+        steps = zip(
+            [*self.labels, "missing"],
+            [*low, None],
+            [*high, None],
+            [*values.tolist(), np.ravel(self.shape.missing).tolist()],
+            stderr,
+            strict=True,
+        )
+        rows = [
+            (self.shape.name, self.share, self.clear, *step, *([name] if outputs else []), *pair)
+            for *step, numbers, errors in steps
+            for name, *pair in zip(outputs or [""], numbers, errors, strict=True)
+        ]
+        names = [*_STEP, *(["output"] if outputs else []), "value", "stderr"]
+        columns = zip(*rows, strict=True)
+        return dict(zip(names, map(list, columns), strict=True))
+
     def facts(self) -> dict[str, object]:
         """Return all of it, ready for JSON."""
         shape = self.shape
@@ -98,21 +131,39 @@ class _Column:
         }
 
 
-def show_shapes(model: Path, *, output: Path | None, top: int, force: bool, as_json: bool) -> None:
-    """Print, and draw, what each column of a table adds to scores.
+def show_shapes(
+    model: Path,
+    *,
+    output: Path | None,
+    file_format: str | None,
+    top: int,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print, and draw or write, what each column of a table adds to scores.
 
     Args:
         model: a file with an estimator of a table.
-        output: where to draw, if anywhere.
+        output: where to draw, or to write rows, if anywhere.
+        file_format: of rows, if the ending does not say it.
         top: so many columns are shown, the most important first.
-        force: whether a picture that is there may be replaced.
+        force: whether a file that is there may be replaced.
         as_json: whether to print all of it as JSON.
     """
-    check_picture(output, force=force, inputs=(model,))
+    out = None
+    if means_rows(output, file_format):
+        wanted: dict[str, Any] = {"force": force, "as_json": as_json, "inputs": (model,)}
+        out = Output.if_wanted(output, file_format, **wanted)
+    else:
+        check_picture(output, force=force, inputs=(model,))
     fitted, columns = _opened(model)
     several = columns[0].shape.values.ndim > 1
     outputs = _outputs(fitted, columns[0].rows()[0].shape[1]) if several else []
     adds = _meaning(fitted, several=several)
+    if out is not None:
+        out.write([each.table(outputs) for each in columns])
+        out.tell(lambda: tell_rows(out.path, len(columns), "columns", as_json=as_json))
+        return
     if output is not None:
         _draw(columns[:top], outputs, adds, output)
         with already_written(output):

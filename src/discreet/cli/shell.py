@@ -374,16 +374,16 @@ def print_described(made: Described, *, as_json: bool) -> None:
 
 def print_json(facts: object) -> None:
     """Print JSON."""
-    text = json.dumps(_without_infinities(facts), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(without_infinities(facts), indent=2, ensure_ascii=False, allow_nan=False)
     print(text)  # noqa: T201 (this is the output)
 
 
-def _without_infinities(value: Any) -> Any:  # noqa: ANN401
+def without_infinities(value: Any) -> Any:  # noqa: ANN401
     """Return what JSON can hold: null for a number that is none."""
     if isinstance(value, dict):
-        return {name: _without_infinities(each) for name, each in value.items()}
+        return {name: without_infinities(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_infinities(each) for each in value]
+        return [without_infinities(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -1,15 +1,17 @@
 """Arrow's columns as numpy's: numbers, lists of numbers, texts. Needs the extra `parquet`.
 
 Without copies where numbers lie side by side already. And Parquet files, which are made of such
-columns: some of them as one array, or a few rows at a time.
+columns: some of them as one array, or a few rows at a time; and written, once there is something to
+give away.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -349,3 +351,28 @@ def _row_groups(file: Arrow, names: list[str]) -> Iterator[tuple[int, list[Arrow
         group = metadata.row_group(number)
         if group.num_rows > 0:
             yield group.num_rows, [group.column(index) for index in wanted]
+
+
+def write_parquet(batches: Iterable[Mapping[str, Any]], file: IO[bytes]) -> None:
+    """Write rows as a Parquet file, numbers in the types that they have, vectors as lists.
+
+    Args:
+        batches: columns of some rows each, with the same names: numpy arrays of shape (m,) or
+            (m, k), or lists of what Arrow has a type for.
+        file: to write to.
+    """
+    parts = list(batches)
+    names = parts[0] if parts else ()
+    columns = {name: _joined([part[name] for part in parts]) for name in names}
+    parquet.write_table(pa.table(columns), file)
+
+
+def _joined(parts: Sequence[Any]) -> Arrow:
+    """Return the parts of a column as one of Arrow's."""
+    if not isinstance(parts[0], np.ndarray):
+        return pa.array(list(chain.from_iterable(parts)))
+    whole = np.concatenate(parts)
+    if whole.ndim == 1:
+        return pa.array(whole)
+    ends = np.arange(len(whole) + 1, dtype=np.int64) * whole.shape[1]
+    return pa.LargeListArray.from_arrays(ends, np.ascontiguousarray(whole).ravel())

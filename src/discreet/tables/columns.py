@@ -244,13 +244,18 @@ def sentences(where: object, wanted: str) -> Iterator[None]:
 
 
 @contextmanager
-def needing_pyarrow(what: object) -> Iterator[None]:
-    """Say what to install, where an import fails because pyarrow is not there."""
+def needing_pyarrow(what: object, *, to: str = "read") -> Iterator[None]:
+    """Say what to install, where an import fails because pyarrow is not there.
+
+    Args:
+        what: is to be read.
+        to: what is to be done to it, if something else.
+    """
     try:
         yield
     except ImportError:
         raise InvalidInput(
-            f"Expected pyarrow to read {what}: pip install 'discreet[parquet]'."
+            f"Expected pyarrow to {to} {what}: pip install 'discreet[parquet]'."
         ) from None
 
 

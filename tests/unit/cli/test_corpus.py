@@ -255,6 +255,82 @@ def test_the_map_has_every_topic_in_lines_json_and_csv(file):
     assert said("corpus", "map", file, "--json", "--csv").startswith("Expected --json or --csv")
 
 
+def test_answers_and_the_map_are_rows(file):
+    corpus, asked = discreet.load(file), ["my card has not arrived", "zebras in the savannah"]
+    Path("asked.txt").write_text("\n".join(asked), encoding="utf-8")
+    ask = ("corpus", "ask", file, "--questions", "asked.txt")
+    whole = [corpus.ask(each).to_dict() for each in asked]
+    shown = done(*ask, "-o", "-", "--format", "jsonl")
+    assert [json.loads(line) for line in shown.splitlines()] == whole
+    assert done(*ask, "-o", "out.parquet") == "out.parquet: 2 answers\n"
+    assert parquet.read_table("out.parquet").to_pylist() == whole
+    facts = json.loads(done(*ask, "-o", "out.csv", "--json"))
+    assert facts == {"output": "out.csv", "answers": 2}
+    with Path("out.csv").open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    for row, answer in zip(rows, map(corpus.ask, asked), strict=True):
+        nearest = answer.topics[0]
+        assert (row["question"], row["covered"]) == (answer.question, str(answer.covered))
+        assert (row["topic"], int(row["count"])) == nearest[:2]
+        assert float(row["margin"]) == nearest.margin
+        for label, share in answer.shares.items():
+            assert (float(row[f"share_{label}"]), float(row[f"margin_{label}"])) == share
+        assert row["words"].split() == list(answer.words)
+    map_ = ("corpus", "map", file)
+    done(*map_, "-o", "map.parquet")
+    told = json.loads(done(*map_, "--json"))
+    assert parquet.read_table("map.parquet").to_pylist() == [
+        {"topic": each.pop("name"), **each} for each in told
+    ]
+    exact = list(csv.DictReader(io.StringIO(done(*map_, "-o", "-"))))
+    rounded = list(csv.DictReader(io.StringIO(done(*map_, "--csv"))))
+    assert [list(row) for row in exact] == [list(row) for row in rounded]
+    assert [float(row["margin"]) for row in rounded] == pytest.approx(
+        [float(row["margin"]) for row in exact], rel=1e-5
+    )
+    for arguments, sentence in [
+        ((*map_, "-o", "-", "--csv"), "Expected --csv without --output"),
+        ((*map_, "--format", "csv"), "Expected --format with --output"),
+        ((*ask, "-o", "out.npy"), "to end in .csv, .parquet or .jsonl"),
+        ((*ask, "-o", "asked.txt", "--format", "csv", "--force"), "files that are read"),
+    ]:
+        assert sentence in said(*arguments)
+
+
+def test_rows_come_as_soon_as_they_are_there(file, monkeypatch):
+    def asked(corpus, question, **_):
+        if question == "stop":
+            raise KeyboardInterrupt
+        return discreet.load(file).map()[0]
+
+    monkeypatch.setattr(discreet.Corpus, "ask", asked)
+    more = ("-o", "-", "--format", "jsonl")
+    result = run("corpus", "ask", file, "--questions", "-", *more, input="go\nstop\n")
+    assert result.exit_code == 130
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_names_are_rows():
+    made = discreet.Corpus.build(
+        ["I flew to Lisbon"] * 300,
+        encoder="static",
+        facts=True,
+        epsilon=4.0,
+        delta=1e-6,
+        rows_hint=300,
+    )
+    made.save("names.safetensors")
+    names = [tuple(each) for each in made.facts]
+    assert names
+    rows = csv.reader(io.StringIO(done("corpus", "map", "names.safetensors", "-o", "-")))
+    assert next(rows) == ["name", "count", "margin"]
+    assert [(name, float(count), float(margin)) for name, count, margin in rows] == names
+    rows = csv.DictReader(
+        io.StringIO(done("corpus", "ask", "names.safetensors", "where to?", "-o", "-"))
+    )
+    assert next(rows)["names"]
+
+
 def test_its_card_is_that_of_any_file(file):
     card = discreet.load(file).card
     assert done("card", file).split() == done("corpus", "card", file).split() == str(card).split()

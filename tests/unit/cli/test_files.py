@@ -230,6 +230,44 @@ def test_compare_tells_errors_as_a_page_as_json_and_as_a_picture(folder):
     assert_refused(run(*given[:-1], "values.npy"), folder, before)
 
 
+def test_compare_takes_what_build_takes(folder):
+    keys, values = np.load("keys.npy"), np.load("values.npy")
+    build("--epsilon", "100", "--force")
+    wanted = run("compare", "memory.safetensors", "keys.npy", "values.npy", "queries.npy", "--json")
+    np.savez("both.npz", k=keys, v=values)
+    safetensors.numpy.save_file({"k": keys, "v": values}, "both.safetensors")
+    columns = {"k": list(keys), **{f"v{place}": values[:, place] for place in range(3)}}
+    parquet.write_table(pa.table(columns), "both.parquet")
+    (folder / "parts").mkdir()
+    for place in range(2):
+        half = pa.table(columns).slice(200 * place, 200)
+        parquet.write_table(half, f"parts/{place}.parquet")
+    named, apart = ("--keys", "k", "--values", "v"), ("--keys", "k", "--values", "v0,v1,v2")
+    for given in [
+        ("both.npz", "queries.npy", *named),
+        ("both.safetensors", "queries.npy", *named),
+        ("both.npz:k", "both.npz:v", "queries.npy"),
+        ("both.parquet", "queries.npy", *apart),
+        ("parts", "queries.npy", *apart),
+        ("parts/*.parquet", "queries.npy", *apart),
+    ]:
+        result = run("compare", "memory.safetensors", *given, "--json")
+        assert result.exit_code == 0, result.output
+        found, exact = json.loads(result.stdout), json.loads(wanted.stdout)
+        assert found.pop("verdict") == exact.pop("verdict")
+        assert found == pytest.approx(exact, rel=1e-9)
+    before = sorted(os.listdir(folder))
+    for given, said in [
+        (("both.npz", "queries.npy"), "Expected --keys and --values"),
+        (("both.npz", *named), "Expected a file of queries after the rows"),
+        (("both.npz", "values.npy", "queries.npy", *named), "as the file of values"),
+        (("both.parquet", "queries.npy", "--keys", "v0", "--values", "v1"), "as the memory has"),
+    ]:
+        refused = run("compare", "memory.safetensors", *given)
+        assert_refused(refused, folder, before)
+        assert said in refused.output
+
+
 def test_plan_as_a_page_and_as_json():
     arguments = ["plan", "--rows", "5000", "--key-dim", "16", "--value-dim", "8", *SPEND]
     made = discreet.plan(rows=5000, key_dim=16, value_dim=8, epsilon=1.0, delta=1e-6)
@@ -486,7 +524,7 @@ def test_a_memory_is_not_replaced_by_its_answers(folder):
     before = sorted(os.listdir(folder))
     result = run("attend", "memory.npy", "queries.npy", "-o", "memory.npy", "--force")
     assert_refused(result, folder, before)
-    assert_refused(run("attend", "memory.npy", "queries.npy", "-o", "o.csv"), folder, before)
+    assert_refused(run("attend", "memory.npy", "queries.npy", "-o", "o.txt"), folder, before)
 
 
 @pytest.mark.parametrize("where", ["> /dev/full", "| true", "--json > /dev/full", ">&-"])

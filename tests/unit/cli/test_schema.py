@@ -414,7 +414,10 @@ def test_a_model_of_a_table_is_asked_for_what_it_can_say(folder):
         (("price.safetensors", "asked.csv", "--balanced", "-o", "o.csv"), "with a classifier"),
         (("m.safetensors", "asked.npy", "-o", "out.csv"), "looks at: age, job, zone, day, code"),
         (("m.safetensors", "narrow.csv", "-o", "out.csv"), "one column 'job'; it has: age"),
-        (("m.safetensors", "asked.csv", "-o", "out.txt"), "to end in .csv, .npz or .npy"),
+        (
+            ("m.safetensors", "asked.csv", "-o", "out.txt"),
+            "to end in .csv, .parquet, .jsonl, .npy or .npz",
+        ),
         (("m.safetensors", "asked.csv", "-o", "out.npz"), "to end in .npy"),
         (("m.safetensors", "asked.csv", "-o", "-", "--json"), "--json with a file"),
         (("m.safetensors", "asked.csv", "-o", "asked.csv", "--force"), "files that are read"),
@@ -481,6 +484,40 @@ def test_shapes_are_printed_and_drawn_most_important_first(folder, suffix):
     assert "2020-04-01 to 2020-07-01" in said
     assert said.splitlines()[-1] == f"it{suffix}: a picture of it"
     assert os.path.getsize(f"it{suffix}") > 10_000
+
+
+def test_shapes_are_rows_with_what_json_says(folder):
+    done(*FIT, "data.csv", *CLASSES)
+    facts = json.loads(done("shapes", "m.safetensors", "--json"))["columns"]
+    assert done("shapes", "m.safetensors", "-o", "steps.parquet") == "steps.parquet: 5 columns\n"
+    rows = parquet.read_table("steps.parquet").to_pylist()
+    for column in facts:
+        mine = [row for row in rows if row["name"] == column["name"]]
+        assert [row["label"] for row in mine] == [*column["labels"], "missing"]
+        assert [row["value"] for row in mine] == [*column["values"], column["missing"]]
+        assert [row["stderr"] for row in mine[:-1]] == pytest.approx(column["stderr"])
+        assert mine[-1]["stderr"] is None
+        assert {(row["share"], row["clear"]) for row in mine} == {
+            (column["share"], column["clear"])
+        }
+        edges = column["edges"] or []
+        assert [row["high"] for row in mine if row["high"] is not None] == edges
+        assert [row["low"] for row in mine if row["low"] is not None] == edges
+    printed = done("shapes", "m.safetensors", "-o", "-", "--format", "jsonl")
+    assert [json.loads(line) for line in printed.splitlines()] == rows
+
+
+def test_predictions_are_rows_with_a_column_of_the_table(folder):
+    done(*FIT, "data.csv", *CLASSES)
+    asked = ("predict", "m.safetensors", "asked.parquet", "--probabilities")
+    done(*asked, "-o", "out.csv")
+    done(*asked, "-o", "out.parquet", "--id", "day")
+    rows = parquet.read_table("out.parquet").to_pylist()
+    assert [row.pop("day") for row in rows] == ASKED["day"]
+    assert [{name: str(cell) for name, cell in row.items()} for row in rows] == lines("out.csv")
+    before = sorted(os.listdir(folder))
+    refused = run("predict", "m.safetensors", "asked.csv", "-o", "out.npy", "--id", "day")
+    assert_refused(refused, folder, before, "--id with rows")
 
 
 def test_columns_that_say_nothing_are_not_clear_of_the_noise(folder):

@@ -5,6 +5,7 @@ far the memory's answers are from it.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._typing import Floats
+from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.reader import WITHIN
-from discreet.sums.source import Advance, Table, progress_bar, unseen
+from discreet.sums.source import Advance, Form, RowSource, progress_bar, unseen
 
 
 def attention_sums(
@@ -49,6 +50,8 @@ _HUGE_LOG = 300.0
 
 # Times the scale: these are looked at where answers say nothing.
 _OTHER_SCALES = (0.25, 0.5, 2.0)
+
+_TOO_FEW = "Expected queries of shape (*heads, m, d) and at least one row of each."
 
 # A scale is advised if answers differ there by so many times the noise, and so many times more
 # clearly than they do now. The kernel's error comes on top.
@@ -129,8 +132,8 @@ class Comparison:
 
 def compare(
     memory: Memory,
-    keys: ArrayLike,
-    values: ArrayLike,
+    keys: Array,
+    values: Array,
     queries: ArrayLike,
     *,
     progress: bool = False,
@@ -139,34 +142,35 @@ def compare(
 
     Args:
         memory: built from these rows, or others.
-        keys: shape (*heads, n, d), at least one row.
-        values: shape (*heads, n, d_v).
+        keys: shape (*heads, n, d), at least one row; or, with None for values, chunks of rows that
+            can be read again, as `discreet.build` takes them, for instance `discreet.tables.Rows`.
+        values: shape (*heads, n, d_v), or None.
         queries: shape (m, d), or (*heads, m, d).
         progress: whether to show a progress bar.
     """
-    table = Table(keys, values)
+    rows = RowSource.of(keys, values, None, Form(passes=True))
     layout = memory.released.layout
-    given = (table.shape.heads, table.shape.key_dim, table.shape.value_dim)
+    [shape] = rows.shapes
     wanted = (layout.heads, layout.kernel.dim, layout.value_dim)
-    if given != wanted:
+    if (shape.heads, shape.key_dim, shape.value_dim) != wanted:
         raise InvalidInput(f"Expected rows of (heads, d, d_v) = {wanted}, as the memory has.")
     asked = np.asarray(queries, dtype=np.float64)
-    if asked.ndim != len(layout.heads) + 2 or asked.size == 0 or table.rows == 0:
-        raise InvalidInput("Expected queries of shape (*heads, m, d) and at least one row of each.")
+    if asked.ndim != len(layout.heads) + 2 or asked.size == 0 or rows.count() == 0:
+        raise InvalidInput(_TOO_FEW)
     private, stderr = memory.attend(asked, stderr=True)
     flat = asked.reshape(layout.head_count, -1, layout.kernel.dim)
     with (
         np.errstate(all="ignore"),
-        progress_bar("exact attention", rows=table.rows, show=progress) as advance,
+        progress_bar("exact attention", rows=rows.count(), show=progress) as advance,
     ):
-        exact, log_masses = _exact(flat, table, memory.scale, advance)
+        exact, log_masses = _exact(flat, rows, memory.scale, advance)
     if not np.all(np.isfinite(exact)):
         raise InvalidInput("Expected keys, values and queries whose products are finite.")
     made = Comparison(exact.reshape(private.shape), private, stderr, layout.value_norm)
     if not made.says_nothing:
         return made
     here = _Sums(memory, asked, exact, log_masses)
-    return replace(made, advice=_advice(here, flat, table))
+    return replace(made, advice=_advice(here, flat, rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +210,7 @@ class _Sums:
         return _spread(self.exact) / error if error else math.inf
 
 
-def _advice(here: _Sums, queries: Floats, table: Table) -> str:
+def _advice(here: _Sums, queries: Floats, rows: RowSource) -> str:
     """Return what would help, by what the rows themselves show at this and at other scales."""
     memory, clear = here.memory, here.clearness
     if clear >= _CLEAR:
@@ -217,7 +221,7 @@ def _advice(here: _Sums, queries: Floats, table: Table) -> str:
     others = []
     for times in _OTHER_SCALES:
         with np.errstate(all="ignore"):
-            found = _exact(queries, table, times * memory.scale, unseen)
+            found = _exact(queries, rows, times * memory.scale, unseen)
         others.append(replace(here, exact=found[0], log_masses=found[1], times=times))
     best = max(others, key=lambda each: each.clearness)
     if best.clearness >= max(_CLEAR, _BETTER * clear):
@@ -242,7 +246,7 @@ def _root_mean_square(numbers: Floats) -> float:
 
 
 def _exact(
-    queries: Floats, table: Table, scale: float, advance: Advance
+    queries: Floats, rows: RowSource, scale: float, advance: Advance
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return softmax(scale·QKᵀ)·V, shape (heads, m, d_v), a few rows at a time.
 
@@ -250,14 +254,11 @@ def _exact(
     out of all sums, so that none of them overflows.
     """
     heads, count, _ = queries.shape
+    [shape] = rows.shapes
     top = np.full((heads, count, 1), -np.inf)
-    num, den = np.zeros((heads, count, table.shape.value_dim)), np.zeros((heads, count, 1))
-    step = max(_LOGITS_AT_ONCE // (heads * count), 1)
-    for start in range(0, table.rows, step):
-        keys, values = (
-            part.reshape(heads, -1, part.shape[-1])
-            for part in table.read(slice(start, start + step))
-        )
+    num, den = np.zeros((heads, count, shape.value_dim)), np.zeros((heads, count, 1))
+    for part in _few_at_a_time(rows, max(_LOGITS_AT_ONCE // (heads * count), 1)):
+        keys, values = (each.reshape(heads, -1, each.shape[-1]) for each in part)
         logits = scale * np.matmul(queries, keys.swapaxes(1, 2))
         higher = np.maximum(top, logits.max(axis=-1, keepdims=True))
         weights = np.exp(logits - higher)
@@ -266,4 +267,13 @@ def _exact(
         den = den * shrink + weights.sum(axis=-1, keepdims=True)
         top = higher
         advance(keys.shape[1])
+    if not np.all(den):
+        raise InvalidInput(_TOO_FEW)
     return num / den, top + np.log(den)
+
+
+def _few_at_a_time(rows: RowSource, step: int) -> Iterator[tuple[Floats, Floats]]:
+    """Yield keys and values of one pass over all rows, as `Table.read` has them."""
+    for [table], _ in rows.chunks():
+        for start in range(0, table.rows, step):
+            yield table.read(slice(start, start + step))

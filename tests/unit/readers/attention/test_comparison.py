@@ -28,6 +28,21 @@ def test_the_exact_answers_are_those_of_the_oracle(monkeypatch, at_once):
     np.testing.assert_allclose(made.exact, truth, rtol=1e-12)
 
 
+def test_rows_may_come_in_chunks_that_are_read_again():
+    chunks = [(KEYS[:100], VALUES[:100]), (KEYS[100:], VALUES[100:])]
+    memory = built(Seeded(1), epsilon=0.5)
+    whole = compare(memory, KEYS, VALUES, QUERIES)
+    assert whole.says_nothing
+    for given in (chunks, lambda: iter(chunks)):
+        made = compare(memory, given, None, QUERIES)
+        np.testing.assert_allclose(made.exact, whole.exact, rtol=1e-12)
+        assert made.verdict == whole.verdict
+    with pytest.raises(discreet.InvalidInput, match="read again"):
+        compare(memory, iter(chunks), None, QUERIES)
+    with pytest.raises(discreet.InvalidInput, match="at least one row"):
+        compare(memory, [(KEYS[:0], VALUES[:0])], None, QUERIES)
+
+
 def test_without_noise_nothing_is_left_but_the_kernel():
     made = compare(built(Silent()), KEYS, VALUES, QUERIES)
     assert made.error < 1e-3
