@@ -134,10 +134,12 @@ def lines(stated: Stated | None) -> list[tuple[str, str]]:
     """
     if stated is None:
         return []
+    said = stated.to_dict()
+    where = "the next line" if len(said) == 1 else f"the next {len(said)} lines"
     missing = f"; not stated: {', '.join(stated.missing)}" if stated.missing else ""
     return [
-        (STATED, f"what follows, and nothing in this file proves it{missing}"),
-        *((f"{PREFIX}{name}", text) for name, text in stated.to_dict().items()),
+        (STATED, f"{where}, and nothing in this file proves it{missing}"),
+        *((f"{PREFIX}{name}", text) for name, text in said.items()),
     ]
 
 
