@@ -15,8 +15,8 @@ from discreet.privacy import NOT_PRIVATE, rounded_up
 
 # What is said of other releases where nobody has given a ledger.
 UNKNOWN = (
-    "nobody can say from this file alone which there are of the same data; they add up, and the "
-    "builder's ledger knows them"
+    "nobody here can say which there are of the same data; all of them add up, and the builder's "
+    "ledger knows them"
 )
 
 
@@ -112,7 +112,7 @@ def told(spend: Spend) -> str:
     counts = "" if spend.counts else ", counts no more"
     mark = "" if spend.receipt.private else f" {NOT_PRIVATE}"
     who = "" if spend.analyst is None else f", by {spend.analyst}"
-    places = f": {', '.join(spend.places)}" if spend.places else ""
+    places = f" to {', '.join(spend.places)}" if spend.places else ""
     figures = f"ε = {rounded_up(spend.epsilon)}, δ = {spend.delta:g}"
     return (
         f"{spend.at[:10]}, {figures}, {spend.state}{counts}{mark}{spend.receipt.note}{who}{places}"

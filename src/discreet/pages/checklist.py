@@ -9,7 +9,7 @@ from typing import Protocol
 
 from discreet.accounting import Receipt
 from discreet.ledger import Standing
-from discreet.ledger.standing import lines_of
+from discreet.ledger.standing import UNKNOWN
 from discreet.pages.sheet import STATED_MARK, escaped, facts
 from discreet.privacy import NOT_PRIVATE, Card, Guarantee, Neighbours, rounded_up
 from discreet.provenance import NAMES
@@ -41,10 +41,7 @@ _NOTHING = (
 
 # What is stated by whoever gives a file away as one of discreet.
 _IMPLIED = (
-    (
-        "that discreet made this file, unchanged, and that the noise came from {source} and is "
-        "known to nobody;"
-    ),
+    ("that discreet made this file, unchanged, and that the noise came from {source}{secret};"),
     (
         "that bounds, classes and all other settings were chosen without looking at the private "
         "rows{but};"
@@ -134,9 +131,7 @@ def checklist(release: Decided, guarantee: Guarantee, standing: Standing | None 
         '<h3 id="proves">What this file proves</h3>',
         _proved(release, guarantee),
         '<h3 id="states">What its builder states</h3>',
-        _said(release, guarantee),
-        '<h3 id="ledger">What a ledger knows</h3>',
-        _beside(standing),
+        _said(release, guarantee, standing),
         '<h3 id="ask">What to ask</h3>',
         _listed(_questions(release, guarantee, standing), kind="ask"),
     ]
@@ -158,28 +153,34 @@ def _proved(release: Decided, guarantee: Guarantee) -> str:
     return f"<p>Checked when it was opened:</p>\n{_listed(proved)}"
 
 
-def _said(release: Decided, guarantee: Guarantee) -> str:
+def _said(release: Decided, guarantee: Guarantee, standing: Standing | None) -> str:
     """Return what nobody but the builder knows: in the builder's words, and by using discreet."""
     stated = release.card.stated
     receipt = release.receipt
+    secret = " and is known to nobody" if receipt.private else ", a source for tests"
     but = f", but for {_names(receipt)}" if receipt.leaks else ""
     whose = "which rows are one record" if guarantee.unit == "record" else "what one row is"
-    implied = [each.format(source=receipt.source, but=but, whose=whose) for each in _IMPLIED]
+    implied = [
+        each.format(source=receipt.source, secret=secret, but=but, whose=whose) for each in _IMPLIED
+    ]
     return "\n".join(
         [
             f"<p>{STATED_MARK} None of it can be proved by any file.</p>",
             facts((name, stated.get(name, _NOT_STATED)) for name in NAMES),
             "<p>And whoever gives it away as a file of discreet states:</p>",
             _listed(implied),
+            _beside(standing),
         ]
     )
 
 
 def _beside(standing: Standing | None) -> str:
+    """Return what a ledger states, which is the builder's word, too."""
     if standing is None:
-        [(_, unknown)] = lines_of(None)
-        return f"<p>Nobody has asked one: {escaped(unknown)}.</p>"
-    return facts(standing.lines)
+        return f"<p>Other releases: {escaped(UNKNOWN)}.</p>"
+    return (
+        f"<p>A ledger that was given for this page states beside it:</p>\n{facts(standing.lines)}"
+    )
 
 
 def _questions(release: Decided, guarantee: Guarantee, standing: Standing | None) -> list[str]:
@@ -192,7 +193,7 @@ def _questions(release: Decided, guarantee: Guarantee, standing: Standing | None
         asked.append(_TAKEN.format(names=_names(receipt)))
     missing = [name for name in NAMES if name not in card.stated]
     if missing:
-        asked.append(f"What is not stated: {', '.join(missing)}?")
+        asked.append(f"What would stand where nothing is stated: {', '.join(missing)}?")
     asked += [
         _OF_RECORDS if guarantee.unit == "record" else _OF_ROWS,
         _SETTINGS,
