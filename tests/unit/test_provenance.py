@@ -2,11 +2,12 @@
 
 import dataclasses
 import datetime
+import pickle
 
 import numpy as np
 import pytest
 from data import unit_rows
-from every_release import KINDS, STRUCTURES, data, file_of, load_bytes
+from every_release import KINDS, STRUCTURES, TOPICS, data, encode, file_of, load_bytes
 from resealing import contents, resealed
 
 import discreet
@@ -132,8 +133,8 @@ def test_every_kind_of_file_carries_it(kind, tmp_path):
     release = made.make(data(), tmp_path, options)
     again = load_bytes(file_of(release, tmp_path), tmp_path)
     assert card_of(again).stated == SAID
-    plain = file_of(made.build(tmp_path), tmp_path)
-    assert b"stated" not in plain.replace(b"stated by", b"")
+    plain = made.make(data(), tmp_path, {**options, "stated": None})
+    assert b"stated" not in file_of(plain, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["memory", "memories", "corpus", "discovery", "classifier"])
@@ -183,3 +184,74 @@ def test_parts_of_a_corpus_state_nothing_of_their_own(tmp_path):
     )
     with pytest.raises(CorruptRelease):
         load_bytes(forged, tmp_path)
+
+
+def by_builder(keys):
+    builder = discreet.Builder(**SMALL, stated=SAID)
+    builder.add(keys, keys)
+    [memory] = builder.release()
+    return memory
+
+
+def by_least_squares_builder(keys):
+    builder = discreet.LeastSquaresBuilder(
+        epsilon=1.0, delta=1e-6, features="linear", rows_hint=200, stated=SAID
+    )
+    builder.add(keys, keys)
+    return builder.release()
+
+
+def by_job(keys):
+    from discreet.shards import Job
+
+    job = pickle.loads(pickle.dumps(made := Job(key_dim=3, value_dim=3, **SMALL, stated=SAID)))
+    return made.release([job.partial((keys, keys), shard="a")], expected=["a"])
+
+
+def by_text_job(keys):
+    del keys
+    from discreet.text.shards import TextJob
+
+    job = TextJob(encoder=encode, topics=TOPICS, rows_hint=200, epsilon=4.0, stated=SAID)
+    part = job.partial(data().texts, shard="a")
+    return job.release([part], expected=["a"])
+
+
+def by_clone(keys):
+    base = pytest.importorskip("sklearn.base", reason="needs the extra `sklearn`")
+    from discreet.sklearn import PrivateRegressor
+
+    model = PrivateRegressor(1.0, 1e-6, norm=1.0, target_bounds=(-1, 1), rows_hint=200, stated=SAID)
+    cloned = base.clone(model)
+    assert cloned.get_params()["stated"] == SAID
+    return pickle.loads(pickle.dumps(cloned.fit(keys, keys[:, 0]))).release_
+
+
+def by_module(keys):
+    torch = pytest.importorskip("torch", reason="needs the extra `torch`")
+    from discreet.nn import from_multihead
+
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    rows = torch.tensor(np.pad(keys, ((0, 0), (0, 1))), dtype=torch.float32)
+    made = from_multihead(
+        attention, rows, epsilon=8.0, delta=1e-6, largest_logit=1.0, rows_hint=200, stated=SAID
+    )
+    return made.memories[0]
+
+
+DOORS = (by_builder, by_least_squares_builder, by_job, by_text_job, by_clone, by_module)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.MostlyNoiseWarning")
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_every_other_way_to_a_release_takes_it(door):
+    assert door(unit_rows(200, 3)).card.stated == SAID
+
+
+def test_a_stream_states_the_same_after_every_step_and_when_it_goes_on(tmp_path):
+    keys, key = unit_rows(60, 3), bytes(range(32))
+    stream = discreet.Stream(tmp_path / "a", key=key, steps=3, **SMALL, stated=SAID)
+    assert stream.append(keys, keys, step="one").card.stated == SAID
+    again = discreet.Stream.resume(tmp_path / "a", key=key)
+    assert again.append(keys, keys, step="two").card.stated == SAID
+    assert discreet.Stream.published(tmp_path / "a").window(last=1).card.stated == SAID
