@@ -255,3 +255,12 @@ def test_a_stream_states_the_same_after_every_step_and_when_it_goes_on(tmp_path)
     again = discreet.Stream.resume(tmp_path / "a", key=key)
     assert again.append(keys, keys, step="two").card.stated == SAID
     assert discreet.Stream.published(tmp_path / "a").window(last=1).card.stated == SAID
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "a", "\N{MATHEMATICAL BOLD CAPITAL A}"])
+def test_room_that_is_claimed_for_it_is_enough(character):
+    """Twice as JSON within JSON, which makes four characters of one at the worst."""
+    longest = dict.fromkeys(provenance.NAMES, character * provenance.LONGEST)
+    longest["date"] = "2026-03-01"
+    plain, said = (len(to_bytes(built(stated=each))) for each in (None, longest))
+    assert 0 < said - plain <= provenance.LARGEST

@@ -59,6 +59,13 @@ _FOR_TESTS = (
     "operating system, and do not give this one away."
 )
 _TAKEN = "Why was this taken from the private rows, and may anybody know it: {names}?"
+_UNSTATED = {
+    "data": "Whose rows are these, and from when?",
+    "builder": "Who built the file?",
+    "purpose": "What is it for?",
+    "contact": "Who answers questions about it?",
+    "date": "When was it built?",
+}
 _OF_ROWS = (
     "Can one person have several rows? The promise is for one row. A file that was built by record "
     "(with an id for each person) can promise more."
@@ -191,9 +198,9 @@ def _questions(release: Decided, guarantee: Guarantee, standing: Standing | None
         asked.append(_FOR_TESTS)
     if receipt.leaks:
         asked.append(_TAKEN.format(names=_names(receipt)))
-    missing = [name for name in NAMES if name not in card.stated]
+    missing = [question for name, question in _UNSTATED.items() if name not in card.stated]
     if missing:
-        asked.append(f"What would stand where nothing is stated: {', '.join(missing)}?")
+        asked.append(f"What is not stated: {' '.join(missing)}")
     asked += [
         _OF_RECORDS if guarantee.unit == "record" else _OF_ROWS,
         _SETTINGS,

@@ -184,7 +184,6 @@ STATED_MARK = f'<em class="stated">{STATED}</em>'
 # Lines that a file cannot prove, whatever is in it.
 _STATED = {
     TAKEN,
-    STATED,
     *(f"{PREFIX}{name}" for name in NAMES),
     "participation",
     "rows",

@@ -36,13 +36,13 @@ def test_it_names_what_is_stated_and_what_is_not():
     proves, states, ask = end_of(built(stated=SAID))
     assert "data visits builder Ann purpose not stated contact ann@clinic.example" in states
     assert "date not stated" in states
-    assert "where nothing is stated: purpose, date?" in ask
+    assert "What is not stated: What is it for? When was it built?" in ask
     assert "Ann" not in proves
     _, nothing, ask = end_of(built())
     assert nothing.count("not stated") == 5
-    assert "where nothing is stated: data, builder, purpose, contact, date?" in ask
+    assert "What is not stated: Whose rows are these, and from when? Who built the file?" in ask
     everything = {**SAID, "purpose": "wards", "date": "2026-03-01"}
-    assert "where nothing is stated" not in end_of(built(stated=everything))[2]
+    assert "What is not stated" not in end_of(built(stated=everything))[2]
 
 
 def test_what_is_proved_is_the_promise_and_whom_it_is_about():
