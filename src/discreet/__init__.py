@@ -20,6 +20,7 @@ from discreet.errors import (
     PrivacyLeakWarning,
 )
 from discreet.privacy import Guarantee, Neighbours, Privacy
+from discreet.provenance import Stated
 
 if TYPE_CHECKING:
     from discreet import (
@@ -74,6 +75,7 @@ __all__ = [
     "Privacy",
     "PrivacyLeakWarning",
     "SoftmaxRegression",
+    "Stated",
     "Stream",
     "__version__",
     "accounting",

@@ -5,7 +5,7 @@ Each of them makes options and a row source of its arguments, and hands both to 
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack, overload
 
@@ -16,6 +16,7 @@ from discreet.features.kernel import Kernel
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
+from discreet.provenance import Stated
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.layout import Layout
 from discreet.readers.attention.mechanism import ATTENTION
@@ -80,6 +81,7 @@ def build(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    stated: Stated | Mapping[str, Any] | None = None,
 ) -> Memory:
     """Return a memory that answers attention over private keys and values, any number of times.
 
@@ -140,6 +142,9 @@ def build(
         ledger: or its parts: a `discreet.ledger.Ledger`,
         dataset: the name that the rows have there,
         analyst: and who asks, if that is to be known.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
 
     Returns:
         The memory.
@@ -168,6 +173,7 @@ def build(
         reference=reference,
         tau=tau,
         group_rows=group_rows,
+        stated=stated,
     )
     counted = account_of(ledger, dataset, analyst, account)
     return _built(ATTENTION, rows, options, entropy, counted, progress=progress, workers=workers)
@@ -311,6 +317,7 @@ def least_squares(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    stated: Stated | Mapping[str, Any] | None = None,
 ) -> LeastSquares:
     """Return a regression of private values on private keys, that predicts any number of times.
 
@@ -367,6 +374,9 @@ def least_squares(
         ledger: or its parts: a `discreet.ledger.Ledger`,
         dataset: the name that the rows have there,
         analyst: and who asks, if that is to be known.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
 
     Returns:
         The regression.
@@ -390,6 +400,7 @@ def least_squares(
         centred=centred,
         tau=tau,
         group_rows=group_rows,
+        stated=stated,
     )
     counted = account_of(ledger, dataset, analyst, account)
     return _built(
@@ -469,6 +480,7 @@ def softmax_regression(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    stated: Stated | Mapping[str, Any] | None = None,
 ) -> SoftmaxRegression:
     """Return a classifier that was trained on private rows, and predicts any number of times.
 
@@ -520,6 +532,9 @@ def softmax_regression(
         ledger: or its parts: a `discreet.ledger.Ledger`,
         dataset: the name that the rows have there,
         analyst: and who asks, if that is to be known.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
 
     Returns:
         The classifier.
@@ -539,6 +554,7 @@ def softmax_regression(
         rows_hint=rows_hint,
         public_rows=public_rows,
         group_rows=group_rows,
+        stated=stated,
         memory_limit=memory_limit,
     )
     rows = SOFTMAX.source(keys, labels, groups, options)
@@ -569,6 +585,7 @@ def distances(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    stated: Stated | Mapping[str, Any] | None = None,
 ) -> Distances:
     """Return sums of distances from any point to private points: Σ_i w_i·‖y - x_i‖_p^p.
 
@@ -612,6 +629,9 @@ def distances(
         ledger: or its parts: a `discreet.ledger.Ledger`,
         dataset: the name that the rows have there,
         analyst: and who asks, if that is to be known.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
 
     Returns:
         What answers: `query(points, stderr=False)`.
@@ -631,6 +651,7 @@ def distances(
         features=features,
         rows_hint=rows_hint,
         group_rows=group_rows,
+        stated=stated,
     )
     if workers is None:
         rows: Any = DISTANCES.source(points, weights, groups, options)

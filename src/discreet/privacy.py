@@ -5,7 +5,7 @@ what it covers; a `Card` is all that a release says about itself.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from enum import StrEnum
@@ -159,6 +159,12 @@ class Card:
 
     facts: tuple[tuple[str, object], ...]
     sentences: tuple[tuple[str, str], ...]
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What the builder states of where it comes from (`discreet.Stated`); no file proves it."""
+        found = self.to_dict().get("stated", {})
+        return dict(found) if isinstance(found, Mapping) else {}
 
     def to_dict(self) -> dict[str, object]:
         """Return the facts under their names, ready for JSON."""

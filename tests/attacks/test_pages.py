@@ -161,6 +161,10 @@ def built(names):
     classes = {"classes": names, "rows_hint": 100, **SPEND}
     yield discreet.softmax_regression(keys, labels, **classes)
     yield discreet.discover(list(names) * 500, epsilon=8.0, delta=1e-3)
+    stated = dict(zip(("data", "builder", "purpose", "contact"), printable, strict=False))
+    yield discreet.build(keys, keys, scale=1.0, kernel="minimax", stated=stated, **SPEND)
+    stated = dict(zip(("contact", "purpose", "data"), printable[4:], strict=False))
+    yield discreet.build(keys, keys, scale=1.0, kernel="minimax", stated=stated, **SPEND)
     said = [f"{name} {word}" for word in WORDS for name in printable]
     corpus = {
         "encoder": encode,

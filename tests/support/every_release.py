@@ -34,6 +34,7 @@ NUMBERS = (
 SAID = "Quorzelbrandt"
 PERSON = "patient-83651947"
 
+STATED = {"data": "visits", "builder": "Ann Author", "date": "2026-03-01"}
 COLUMNS = {"height": (-1, 1), "weight": (-1, 1), "job": ["cook", "clerk"]}
 CLASSES = ("ill", "well")
 TOPICS = ("card arrived", "exchange rate", "horse music")
@@ -321,6 +322,9 @@ KINDS = {
     "memory": Kind(memory, attended, {"scale": 1.0, "rows_hint": ROWS}),
     "memory of monomials": Kind(
         memory, attended, {"scale": 1.0, "kernel": "minimax", "eps_s": 0.5}
+    ),
+    "memory that says where it is from": Kind(
+        memory, attended, {"scale": 1.0, "kernel": "minimax", "eps_s": 0.5, "stated": STATED}
     ),
     "memory near landmarks": Kind(landmarks, attended),
     "memories": Kind(memories, lambda several: attended(several[0])),

@@ -115,6 +115,7 @@ def build(
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     analyst: options.Analyst = None,
+    stated: options.Stated = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -170,14 +171,22 @@ def card(
         Path | None,
         typer.Option("--output", "-o", help="Where to write the page; like the file, but .html."),
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BUDGET",
+            help="Show beside it what this ledger, a file or a database, knows of the release and "
+            "of others of the same data.",
+        ),
+    ] = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Print what a released file promises, whatever it holds.
 
     With --html, write it as one page that loads nothing: the promise in plain words, what can be
-    said to somebody in the data, what the file shows and what its builder states, how large errors
-    are, and the card, explained.
+    said to somebody in the data, how large errors are, the card, explained, and a checklist for
+    whoever has to decide about the file: what it proves, what its builder states, what to ask.
 
     Example: discreet card --html memory.safetensors
     """
@@ -257,6 +266,7 @@ def fit(
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     analyst: options.Analyst = None,
+    stated: options.Stated = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -341,6 +351,7 @@ def regress(
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     analyst: options.Analyst = None,
+    stated: options.Stated = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -468,6 +479,7 @@ def distances(
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     analyst: options.Analyst = None,
+    stated: options.Stated = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:

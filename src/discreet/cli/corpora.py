@@ -10,12 +10,11 @@ from typing import Any
 from discreet._validate import reject_argument
 from discreet.cli.files import Delivery, check_output, output_file
 from discreet.cli.outputs import Output, tell_rows
-from discreet.cli.parsing import parse_classes
-from discreet.cli.releases import opened
+from discreet.cli.parsing import parse_classes, parse_stated
+from discreet.cli.releases import opened, print_card
 from discreet.cli.shell import (
     already_written,
     has_terminal,
-    print_described,
     print_json,
     print_page,
 )
@@ -49,6 +48,7 @@ def build_corpus(
     person_texts: float,
     facts: bool,
     ledger: str | None,
+    stated: Sequence[str] | None,
     force: bool,
     as_json: bool,
     **options: Any,  # noqa: ANN401 (those of `Corpus.build`)
@@ -69,6 +69,7 @@ def build_corpus(
         person_texts: the texts of a person count for so many.
         facts: whether names are found.
         ledger: the file, or the database, of the ledger that counts it.
+        stated: by the builder, as it was typed.
         force: whether a file that is there may be replaced.
         as_json: whether to print the whole card, as JSON.
         **options: of `Corpus.build`.
@@ -91,6 +92,7 @@ def build_corpus(
             "can be released of texts."
         )
     counting = None if ledger is None else Ledger(ledger)
+    said = parse_stated(stated)
     with Delivery(output, force=force) as delivery:
         delivery.claim(_ROOM)
         made = Corpus.build(
@@ -103,6 +105,7 @@ def build_corpus(
             people=people,
             person_texts=person_texts,
             ledger=counting,
+            stated=said,
             progress=has_terminal(),
             **options,
         )
@@ -342,7 +345,7 @@ def show_card(file: Path, *, as_json: bool) -> None:
         file: of the corpus.
         as_json: whether to print JSON.
     """
-    print_described(opened(file, Corpus).card, as_json=as_json)
+    print_card(opened(file, Corpus), as_json=as_json)
 
 
 def write_page(file: Path, output: Path, *, title: str | None, force: bool, as_json: bool) -> None:

@@ -125,6 +125,7 @@ def build(
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     analyst: options.Analyst = None,
+    stated: options.Stated = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, Self
 
+from discreet import provenance
 from discreet._files import Part, whole_file
 from discreet._validate import Note, warn
 from discreet.accounting.receipt import Carrier
@@ -114,7 +115,8 @@ class Delivery:
 
     def claim_release(self, settings: Settings[Any]) -> None:
         """Claim room for a release with these public settings."""
-        self.claim(sum(map(largest_file, settings.layouts)))
+        said = 0 if settings.stated is None else provenance.LARGEST
+        self.claim(sum(map(largest_file, settings.layouts)) + said)
 
     def claim(self, size: int) -> None:
         """Raise `DiscreetError` unless a file of so many bytes can be written there."""

@@ -246,6 +246,15 @@ Dataset = Annotated[
 Analyst = Annotated[
     str | None, typer.Option(metavar="WHO", help="Who asks; he may have a limit of his own.")
 ]
+Stated = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stated",
+        metavar="TEXT",
+        help="What the file says of itself in your words: data=..., builder=..., purpose=..., "
+        "contact=..., date=2026-03-01; each with --stated before it. Or a .toml file with these.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.")]

@@ -2,11 +2,13 @@
 
 import csv
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.provenance import NAMES, Stated
 
 # No array holds a larger whole number.
 _LARGEST = 2**63 - 1
@@ -76,3 +78,29 @@ def parse_range(option: str, text: str) -> tuple[float, float]:
     if not (low < high and math.isfinite(high - low)):
         raise InvalidInput(f"Expected {option} {text!r} to be LOW,HIGH: numbers, the lower first.")
     return low, high
+
+
+def parse_stated(typed: Sequence[str] | None) -> Stated | None:
+    """Return what was stated, typed as NAME=TEXT or as a TOML file; None if nothing was.
+
+    Args:
+        typed: one entry for each time that the option was given. What is typed as NAME=TEXT stands
+            in place of what a file says.
+    """
+    read: dict[str, str] = {}
+    said: dict[str, str] = {}
+    for each in typed or ():
+        name, sign, text = each.partition("=")
+        if sign and name.strip() in NAMES:
+            if name.strip() in said:
+                raise InvalidInput(f"Expected --stated {name.strip()} once.")
+            said[name.strip()] = text.strip()
+        elif each.lower().endswith(".toml"):
+            found = Stated.read(each)
+            read |= {} if found is None else found.to_dict()
+        else:
+            raise InvalidInput(
+                f"Expected --stated {each!r} to be NAME=TEXT, with a name out of "
+                f"{', '.join(NAMES)}; or a .toml file with these."
+            )
+    return Stated.of(read | said)

@@ -5,6 +5,7 @@ processes or on a cluster, whatever its reader is; what a page says of one is ma
 """
 
 import glob
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ import numpy as np
 
 from discreet._load import open_release
 from discreet.cli.files import Delivery, check_output, output_file
+from discreet.cli.parsing import parse_stated
 from discreet.cli.shell import (
     already_written,
     has_terminal,
@@ -22,9 +24,10 @@ from discreet.cli.shell import (
 )
 from discreet.errors import InvalidInput
 from discreet.features.public_rows import PublicRows
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Standing
 from discreet.ledger.ledger import account_of
-from discreet.privacy import Neighbours
+from discreet.ledger.standing import lines_of
+from discreet.privacy import Neighbours, titled
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.attention.memory import Memory
 from discreet.readers.discovery import Discovered
@@ -232,6 +235,7 @@ def write_release(
     force: bool,
     as_json: bool,
     ledger: str | None,
+    stated: Sequence[str] | None,
     **options: Any,  # noqa: ANN401 (of `released`)
 ) -> None:
     """Build a release and write it: whole, or not at all; print what it promises.
@@ -243,9 +247,11 @@ def write_release(
         force: whether a file that is there may be replaced.
         as_json: whether to print the whole card, as JSON.
         ledger: the file, or the database, of the ledger that counts it.
+        stated: by the builder, as it was typed.
         **options: of the mechanism, and where it is built.
     """
     counting = None if ledger is None else Ledger(ledger)
+    options["stated"] = parse_stated(stated)
     with Delivery(output, force=force) as delivery:
         made = released(
             mechanism, given, on_resolved=delivery.claim_release, ledger=counting, **options
@@ -327,22 +333,61 @@ def show_forecast(
     print_described(made, as_json=as_json)
 
 
-def show_card(memory: Path, *, html: bool, output: Path | None, force: bool, as_json: bool) -> None:
-    """Print the card of whatever is in a file, or write it as a page."""
+def show_card(
+    memory: Path,
+    *,
+    html: bool,
+    output: Path | None,
+    ledger: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print the card of whatever is in a file, or write it as a page; beside it a ledger's word."""
     if html:
-        write_page(memory, output, force=force, as_json=as_json)
+        write_page(memory, output, ledger=ledger, force=force, as_json=as_json)
         return
     if output is not None:
         raise InvalidInput("Expected --html with --output: without it, nothing is written.")
-    print_described(opened_release(memory).card, as_json=as_json)
+    print_card(opened_release(memory), ledger=ledger, as_json=as_json)
 
 
-def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -> None:
+def print_card(
+    release: "ReleasedFile | Corpus", *, ledger: str | None = None, as_json: bool
+) -> None:
+    """Print a card, and beside it what a ledger knows of other releases.
+
+    Args:
+        release: whose card it is.
+        ledger: the file, or the database, of a ledger that may know it.
+        as_json: whether to print JSON.
+    """
+    standing = _standing(release, ledger)
+    if as_json:
+        print_json(_facts(release, standing))
+    else:
+        print_page(titled([*release.card.sentences, *lines_of(standing)]))
+
+
+def _standing(release: "ReleasedFile | Corpus", ledger: str | None) -> Standing | None:
+    """Return what a ledger knows of a release, if somebody gave one."""
+    return None if ledger is None else Standing.of(release, Ledger(ledger))
+
+
+def _facts(release: "ReleasedFile | Corpus", standing: Standing | None) -> dict[str, object]:
+    """Return a card for programs, with what a ledger knows beside it."""
+    known = {} if standing is None else {"ledger": standing.to_dict()}
+    return {**release.card.to_dict(), **known}
+
+
+def write_page(
+    path: Path, output: Path | None, *, ledger: str | None, force: bool, as_json: bool
+) -> None:
     """Write a released file as a page.
 
     Args:
         path: the released file.
         output: where to write; by default a file of the same name, in the current directory.
+        ledger: the file, or the database, of a ledger that may know it.
         force: whether it may be replaced.
         as_json: whether to print the card as JSON besides.
     """
@@ -350,15 +395,16 @@ def write_page(path: Path, output: Path | None, *, force: bool, as_json: bool) -
     from discreet.pages.sheet import HOW_TO_GET_PICTURES
 
     page = Path(f"{path.stem}.html") if output is None else output
-    check_output(page, force=force, inputs=(path,))
+    check_output(page, force=force, inputs=(path, None if ledger is None else Path(ledger)))
     release = opened_release(path)
+    standing = _standing(release, ledger)
     drawn = _can_draw()
-    html = as_html(release, name=path.name, pictures=drawn).encode()
+    html = as_html(release, name=path.name, pictures=drawn, standing=standing).encode()
     with output_file(page, force=force) as file:
         file.write(html)
     with already_written(page):
         if as_json:
-            print_json({"output": str(page), **release.card.to_dict()})
+            print_json({"output": str(page), **_facts(release, standing)})
             return
         print_page(f"{page}: {whole_promise(release)}")
         if not drawn:

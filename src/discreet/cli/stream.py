@@ -100,6 +100,7 @@ def create(
     ledger: options.LedgerFile = None,
     dataset: options.Dataset = None,
     analyst: options.Analyst = None,
+    stated: options.Stated = None,
     as_json: options.Json = False,
 ) -> None:
     """Begin a stream: fix what is public, count it once for all its steps, and make its folder.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet import provenance
 from discreet._typing import Floats
 from discreet.cli.files import check_picture, pictures
 from discreet.cli.shell import aligned, print_json, print_page
@@ -115,6 +116,7 @@ def _lines(published: Published) -> list[tuple[str, str]]:
         ("rows", f"{heads}{widths}{hint}"),
         ("reader", settings.mechanism.name),
         ("counted", "in a ledger, with each step" if settings.counted else "in no ledger"),
+        *provenance.lines(sums.stated),
     ]
 
 
@@ -138,6 +140,7 @@ def _facts(published: Published) -> dict[str, object]:
         "neighbours": str(guarantee.neighbours),
         "unit": guarantee.unit,
         "group_rows": settings.sums.group_rows,
+        **provenance.facts(settings.sums.stated),
         "guarantee": str(guarantee),
         "participation": str(continual_of(settings.sums).participation),
         "step": published.step,

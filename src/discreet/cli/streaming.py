@@ -7,7 +7,7 @@ import functools
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from discreet import _validate
 from discreet._validate import warn
 from discreet.cli.files import check_output, output_file
+from discreet.cli.parsing import parse_stated
 from discreet.cli.releases import public_rows, to_build
 from discreet.cli.shell import Kept, already_written, has_terminal, print_json, print_page
 from discreet.cli.stream_noise import verdict
@@ -57,6 +58,7 @@ def create_stream(
     public: Path | None,
     reference: Path | None,
     ledger: str | None,
+    stated: Sequence[str] | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401 (those of `Stream`)
 ) -> None:
@@ -70,12 +72,14 @@ def create_stream(
         public: a file of public rows.
         reference: a file of points to read near.
         ledger: the file, or the database, of the ledger that counts it.
+        stated: by the builder, as it was typed.
         as_json: whether to print JSON.
         **options: of `Stream`.
     """
     _check_folder(folder, key_file)
     taken = _of_reader(reader, {**options, "reference": public_rows(reference, "reference")})
     chosen = _one_of_each(taken)
+    said = parse_stated(stated)
     with _key_of_new(folder, key_file) as (key, made):
         stream = Stream(
             folder,
@@ -84,6 +88,7 @@ def create_stream(
             heads=parse_heads(heads),
             public_rows=public_rows(public),
             ledger=None if ledger is None else Ledger(ledger),
+            stated=said,
             **chosen,
         )
     with already_written(folder):

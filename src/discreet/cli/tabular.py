@@ -6,7 +6,7 @@ knows what its columns are called and hold, so it answers tables again (`predict
 
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet._typing import Array
 from discreet.cli.files import Delivery, check_output
-from discreet.cli.parsing import parse_classes, parse_range
+from discreet.cli.parsing import parse_classes, parse_range, parse_stated
 from discreet.cli.shell import already_written, print_json, print_page
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
@@ -182,6 +182,7 @@ def _write_model(
     force: bool,
     as_json: bool,
     ledger: str | None,
+    stated: Sequence[str] | None,
     epsilon: float,
     delta: float,
     **options: Any,  # noqa: ANN401
@@ -197,12 +198,14 @@ def _write_model(
         force: whether a file that is there may be replaced.
         as_json: whether to print the whole card, as JSON.
         ledger: the file, or the database, of the ledger that counts it.
+        stated: by the builder, as it was typed.
         epsilon: of the guarantee.
         delta: of the guarantee.
         **options: of the estimator.
     """
     counting = None if ledger is None else Ledger(ledger)
-    model = estimator(epsilon, delta, columns=given.schema, ledger=counting, **options)
+    common = {"ledger": counting, "stated": parse_stated(stated)}
+    model = estimator(epsilon, delta, columns=given.schema, **common, **options)
     with Delivery(output, force=force) as delivery:
         delivery.claim(_room(given.schema, outputs))
         model.fit(given.rows.columns, targets, groups=given.records)

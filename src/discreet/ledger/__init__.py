@@ -7,5 +7,6 @@ there if they are given `account=` (what `Ledger.account` returns), or its parts
 
 from discreet.ledger.ledger import Account, Ledger, Reservation
 from discreet.ledger.limits import Spend, State, Statement
+from discreet.ledger.standing import Standing
 
-__all__ = ["Account", "Ledger", "Reservation", "Spend", "State", "Statement"]
+__all__ = ["Account", "Ledger", "Reservation", "Spend", "Standing", "State", "Statement"]

@@ -317,7 +317,7 @@ class Ledger:
                 or there is no such data set.
             LedgerError: if it cannot be written.
         """
-        receipt = _receipt_of(release)
+        receipt = receipt_of(release)
         if delta is None:
             if isinstance(release, Receipt):
                 raise InvalidInput("Expected a delta for a receipt: it has none of its own.")
@@ -346,7 +346,7 @@ class Ledger:
             InvalidInput: if it is not spent.
             LedgerError: if it cannot be written.
         """
-        receipt, place = _receipt_of(release), _validate.text("where", os.fspath(where))
+        receipt, place = receipt_of(release), _validate.text("where", os.fspath(where))
         with self._store.writing() as connection:
             _check_spent(connection, receipt.id)
             store.add_event(connection, receipt.id, "released", place)
@@ -395,6 +395,18 @@ class Ledger:
         """Return the names of all data sets."""
         with self._store.reading() as connection:
             return [name for (name,) in connection.execute("SELECT name FROM datasets ORDER BY 1")]
+
+    def dataset_of(self, release: Receipt | Carrier) -> str | None:
+        """Return the name of the data set that a release was counted for; None if it was not.
+
+        Args:
+            release: or its receipt.
+
+        Raises:
+            LedgerError: if it cannot be read.
+        """
+        with self._store.reading() as connection:
+            return store.dataset_with(connection, receipt_of(release).id)
 
     def statement(self, dataset: str, *, analyst: str | None = None) -> Statement:
         """Return limit, spends and what is left, of a data set or of an analyst with a limit.
@@ -588,7 +600,12 @@ def _delta(delta: float) -> float:
     return _validate.real("delta", delta, above=0, below=1)
 
 
-def _receipt_of(release: Receipt | Carrier) -> Receipt:
+def receipt_of(release: Receipt | Carrier) -> Receipt:
+    """Return the receipt of a release.
+
+    Args:
+        release: or its receipt itself.
+    """
     receipt = release if isinstance(release, Receipt) else getattr(release, "receipt", None)
     if not isinstance(receipt, Receipt):
         _validate.reject_argument("release", release, "a release, or a receipt")

@@ -194,11 +194,11 @@ def add_spend(
     analyst: str | None,
 ) -> None:
     """Write down a spend, reserved; raise `InvalidInput` if it is there already."""
-    known = connection.execute("SELECT dataset FROM spends WHERE id = ?", (receipt.id,)).fetchone()
+    known = dataset_with(connection, receipt.id)
     if known is not None:
         raise InvalidInput(
             f"Expected a release that is new to the ledger: {receipt.id} is in it already, for "
-            f"data set {known[0]!r}."
+            f"data set {known!r}."
         )
     charge = Charge.of(receipt.mechanisms)
     written = json.dumps(receipt.to_dict(), allow_nan=False)
@@ -246,6 +246,12 @@ def last_step(connection: Connection, spend: str) -> int:
         "SELECT COALESCE(MAX(step), 0) FROM steps WHERE spend = ?", (spend,)
     ).fetchone()
     return int(last)
+
+
+def dataset_with(connection: Connection, spend: str) -> str | None:
+    """Return the data set that a spend was written down for; None if there is none of this id."""
+    row = connection.execute("SELECT dataset FROM spends WHERE id = ?", (spend,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def dataset_counting(connection: Connection, spend: str) -> str | None:

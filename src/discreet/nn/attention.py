@@ -233,8 +233,8 @@ def from_multihead(
         dataset: the name that the rows have there.
         analyst: who asks, if that is to be known.
         account: the three in one, from `Ledger.account`.
-        **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`: as for
-            `discreet.build`.
+        **options: `neighbours`, `rows_hint`, `kernel`, `eps_s`, `features`, `group_rows`,
+            `stated`: as for `discreet.build`.
 
     Returns:
         A module that answers from the release, with copies of the other's public projections.

@@ -10,7 +10,7 @@ heads and layers in one Gaussian mechanism.
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +32,7 @@ from discreet.ledger import Account
 from discreet.nn.bounds import Bounds
 from discreet.nn.heads import HeadMap, Heads
 from discreet.noise import Entropy
+from discreet.provenance import Stated
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
 from discreet.readers.attention.options import Options
@@ -317,6 +318,7 @@ class PrivateOptions(TypedDict, total=False):
     eps_s: float | None
     features: int | None
     group_rows: float
+    stated: Stated | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ class PrivateCausalStack(nn.Module):
         analyst: who asks, if that is to be known.
         account: the three in one, from `Ledger.account`.
         **options: `neighbours`, `rows_hint` (of all `steps` together), `kernel`, `eps_s`,
-            `features`, `group_rows`: as for `discreet.build`.
+            `features`, `group_rows`, `stated`: as for `discreet.build`.
     """
 
     def __init__(

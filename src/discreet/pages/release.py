@@ -17,7 +17,9 @@ from discreet.accounting import gaussian_sigma
 from discreet.accounting.promise import Promise, how_many
 from discreet.errors import MostlyNoiseWarning, NotCoveredWarning
 from discreet.features.kernel import Evidence
+from discreet.ledger import Standing
 from discreet.noise import RoundedGaussian
+from discreet.pages.checklist import checklist
 from discreet.pages.sheet import (
     MEANINGS,
     card_facts,
@@ -163,13 +165,16 @@ def whole_promise(release: Release) -> Guarantee:
     return whole_guarantee(release)
 
 
-def as_html(release: Release, *, name: str, pictures: bool) -> str:
-    """Return the page. It is made of the file alone: whoever has that can make it.
+def as_html(
+    release: Release, *, name: str, pictures: bool, standing: Standing | None = None
+) -> str:
+    """Return the page. Without a ledger it is made of the file alone: whoever has that can make it.
 
     Args:
         release: what is in the file.
         name: of the file.
         pictures: whether to draw; needs matplotlib.
+        standing: what a ledger knows of the release, if it is to stand beside it.
 
     Returns:
         HTML, whole, that loads nothing from elsewhere.
@@ -185,11 +190,13 @@ def as_html(release: Release, *, name: str, pictures: bool) -> str:
         "errors": _errors(release, drawn=pictures) if isinstance(release, Memory) else "",
         "card": card_lines(release.card),
         "facts": card_facts(release.card),
+        "checklist": checklist(release, promise.guarantee, standing),
     }
     body = Template(template).substitute(
         {key: escaped(text) for key, text in texts.items()}, **blocks
     )
-    footer = "Made from the file alone: no rows were read for this page."
+    made_of = "the file alone" if standing is None else "the file and a ledger"
+    footer = f"Made from {made_of}: no rows were read for this page."
     return sheet(title=f"{name}: what it promises", body=body, footer=footer)
 
 
@@ -204,6 +211,7 @@ def _texts(release: Release, promise: Promise) -> dict[str, str]:
             f"which of two {unit}s was yours",
         )
     leaks = ", ".join(receipt.leaks)
+    but = f", but for what was taken from the rows ({leaks})" if leaks else ""
     giving = _GIVING if not leaks else "The promise below does not cover all of it."
     return {
         "kind": _KINDS.get(type(release), _STRUCTURE),
@@ -217,10 +225,7 @@ def _texts(release: Release, promise: Promise) -> dict[str, str]:
         "secret": secret,
         "coin": how_many(promise.coin),
         "several": _SEVERAL.get(unit, _OF_A_RECORD),
-        "source": receipt.source,
-        "but": (but := f", but for what was taken from the rows ({leaks})" if leaks else ""),
         "learnt": (_HIDDEN if promise.coin < WEAK else _HARDLY).format(but=but),
-        "whose": _WHOSE.get(unit, "which rows are one record, and whose they are"),
     }
 
 
@@ -244,7 +249,6 @@ _OF_A_RECORD = (
     "several records are yours (visits, say, or passages that were encoded each alone), it is "
     "weaker for you."
 )
-_WHOSE = {"row": "what one row is, and whose"}
 _SEVERAL = {
     "row": "The promise is about one row. If several rows are yours, it is weaker for you: a file "
     "that was built by record can promise more.",

@@ -11,6 +11,7 @@ from string import Template
 
 from discreet._version import __version__
 from discreet.privacy import NOT_PRIVATE, TAKEN, Card
+from discreet.provenance import NAMES, PREFIX, STATED
 from discreet.readers.attention.memory import MOSTLY_NOISE
 
 HOW_TO_GET_PICTURES = "Pictures need matplotlib: pip install 'discreet[plots]'."
@@ -60,6 +61,15 @@ MEANINGS = {
         "How many rows there were is private unless it says otherwise. The public figure is one "
         "that the builder gave, to choose settings by. It should not have been counted."
     ),
+    STATED: (
+        "Where the file comes from, in the builder's words. Whoever builds a file can state "
+        "anything: ask them, and hold the answer beside what is written here."
+    ),
+    f"{PREFIX}data": "Which rows the file was made of.",
+    f"{PREFIX}builder": "Who built the file, and has seen the rows.",
+    f"{PREFIX}purpose": "What the file was built for.",
+    f"{PREFIX}contact": "Whom to ask about the file.",
+    f"{PREFIX}date": "When the file was built.",
     "noise": (
         "How large the random numbers are that were added to the sums. The noise is what protects."
     ),
@@ -168,9 +178,13 @@ MEANINGS = {
     "places": ("Which layers and heads of a model answer from this file."),
 }
 
+# How a page marks what no file can prove.
+STATED_MARK = f'<em class="stated">{STATED}</em>'
+
 # Lines that a file cannot prove, whatever is in it.
 _STATED = {
     TAKEN,
+    *(f"{PREFIX}{name}" for name in NAMES),
     "participation",
     "rows",
     "bounds",
@@ -284,7 +298,7 @@ def card_lines(card: Card) -> str:
 
 def _line(title: str, text: str) -> str:
     meaning = escaped(MEANINGS[title])
-    stated = ' <em class="stated">stated by the builder</em>' if is_stated(title) else ""
+    stated = f" {STATED_MARK}" if is_stated(title) else ""
     return (
         f'<div class="line"><details><summary><b>{escaped(title)}</b> <span>{escaped(text)}{stated}'
         f"</span></summary><p>{meaning}</p></details>"
@@ -310,6 +324,8 @@ def as_fact(name: str, value: object) -> str:
             return f"{value:.6g}"
         case int():
             return f"{value:,}"
+        case dict():
+            value = "; ".join(f"{key}: {each}" for key, each in value.items())
         case list():
             return ", ".join(map(str, value)) or ("one" if name == "heads" else "none")
     return str(value)

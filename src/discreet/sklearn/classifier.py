@@ -14,6 +14,7 @@ from discreet.features.base import SymmetricMap
 from discreet.ledger import Account, Ledger
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
+from discreet.provenance import Stated
 from discreet.readers.rounds.errors import Spread
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.sklearn import readers
@@ -75,6 +76,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         dataset: the name that the rows have there.
         analyst: who asks, if that is to be known.
         account: all three in one, in their place: `Ledger(path).account(dataset, analyst)`.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
         decision: what `predict` names: "probable", the most probable class; or "balanced", the one
             that is more probable here than everywhere: it finds more of rare classes.
 
@@ -117,6 +121,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         dataset: str | None = None,
         analyst: str | None = None,
         account: Account | None = None,
+        stated: Stated | Mapping[str, Any] | None = None,
         decision: str = PROBABLE,
     ) -> None:
         self.epsilon = epsilon
@@ -136,6 +141,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         self.dataset = dataset
         self.analyst = analyst
         self.account = account
+        self.stated = stated
         self.decision = decision
 
     def _checked_targets(self, y: Array) -> Array:

@@ -31,6 +31,7 @@ from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
 from discreet.privacy import NOT_PRIVATE, TAKEN, Card, Guarantee, Neighbours, Privacy, rounded_up
+from discreet.provenance import Stated
 from discreet.readers.attention.bundle import Memories
 from discreet.readers.registry import READABLE, Readable, from_bytes, to_bytes
 from discreet.readers.rounds.errors import Spread
@@ -56,7 +57,7 @@ _NO_WEIGHTS = (
 )
 
 # Parameters that pickles of earlier versions do not have.
-_SINCE_PICKLED = dict.fromkeys(("ledger", "dataset", "analyst", "account", "columns"))
+_SINCE_PICKLED = dict.fromkeys(("ledger", "dataset", "analyst", "account", "columns", "stated"))
 
 # Colours are the page's own, so that it is as legible at night.
 _TABLE = "border-collapse: collapse; margin: 0.5em 0; font-size: 0.9em"
@@ -166,6 +167,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
     dataset: str | None
     analyst: str | None
     account: Account | None
+    stated: Stated | Mapping[str, Any] | None
 
     release_: Readable
     reader_: str
@@ -262,6 +264,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
             features=self.features,
             rows_hint=self.rows_hint,
             account=account,
+            stated=Stated.of(self.stated),
         )
         hint = self._hint(reader, terms, rows=len(rows), records=groups is not None, leaks=leaks)
         names = tuple(leak.argument for leak in leaks)

@@ -24,6 +24,7 @@ from discreet.features.linear import UnitLinear
 from discreet.ledger import Account
 from discreet.noise import Entropy
 from discreet.privacy import Privacy
+from discreet.provenance import Stated
 from discreet.readers.attention.error_model import Goal
 from discreet.readers.attention.mechanism import ATTENTION
 from discreet.readers.attention.memory import Memory
@@ -101,6 +102,7 @@ class Terms:
         rows_hint: a public number of rows, if there is one.
         leaks: names of what was taken from the rows.
         account: where the release is counted; None for nowhere.
+        stated: by the builder; None if nothing was.
     """
 
     privacy: Privacy
@@ -113,6 +115,7 @@ class Terms:
     rows_hint: int | None
     leaks: tuple[str, ...] = ()
     account: Account | None = None
+    stated: Stated | None = None
 
     @property
     def classifies(self) -> bool:
@@ -194,6 +197,7 @@ class Terms:
             rows_hint=self.rows_hint,
             group_rows=self.group_rows,
             leaks=self.leaks,
+            stated=self.stated,
             **own,
         )
         source = mechanism.source(keys, values, groups, options)

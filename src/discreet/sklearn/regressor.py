@@ -13,6 +13,7 @@ from discreet.features.base import SymmetricMap
 from discreet.ledger import Account, Ledger
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours
+from discreet.provenance import Stated
 from discreet.readers.glm import GeneralizedLinear
 from discreet.readers.rounds.errors import Spread
 from discreet.sklearn import readers
@@ -63,6 +64,9 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         dataset: the name that the rows have there.
         analyst: who asks, if that is to be known.
         account: all three in one, in their place: `Ledger(path).account(dataset, analyst)`.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
         target: "linear"; or "log", to learn the logarithm of one plus the distance from the low
             end: for counts and amounts, if it is the relative error that matters.
     """
@@ -91,6 +95,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         dataset: str | None = None,
         analyst: str | None = None,
         account: Account | None = None,
+        stated: Stated | Mapping[str, Any] | None = None,
         target: str = LINEAR,
     ) -> None:
         self.epsilon = epsilon
@@ -110,6 +115,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         self.dataset = dataset
         self.analyst = analyst
         self.account = account
+        self.stated = stated
         self.target = target
 
     def _checked_targets(self, y: Array) -> Array:

@@ -16,7 +16,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from discreet import _validate
+from discreet import _validate, provenance
 from discreet._files import pack, unpack
 from discreet._typing import Integers
 from discreet._validate import warn
@@ -26,6 +26,7 @@ from discreet.noise.correlated import Continual, Reading, ReadingKind, StateNois
 from discreet.privacy import NOT_PRIVATE, Guarantee, Privacy, rounded_up
 from discreet.readers.registry import mechanism_named
 from discreet.stream.state import StreamState, continual_of, packed, released, unpacked
+from discreet.sums.container import stated_in
 from discreet.sums.mechanism import Mechanism
 from discreet.sums.release import Release
 from discreet.sums.settings import Settings, Unit
@@ -96,6 +97,7 @@ class StreamSettings:
             "receipt": self.receipt.to_dict(),
             "counted": self.counted,
             "keep": self.keep,
+            **provenance.facts(sums.stated),
         }
         return pack(tensors, name=_FORMAT, settings=settings, card=None)
 
@@ -128,6 +130,7 @@ def _restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> StreamSetti
         rows_hint=settings["rows_hint"],
         leaks=tuple(settings["leaks"]),
         continual=Continual.restore(settings["stream"]),
+        stated=stated_in(settings),
     )
     receipt = Receipt.from_dict(settings["receipt"])
     _check_receipt(receipt, sums)

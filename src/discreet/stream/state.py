@@ -158,6 +158,7 @@ def released(
                 rows=rows if settings.public_rows else None,
                 rows_hint=rows_hint,
                 stream=noise,
+                stated=settings.stated,
             )
         )
     return states

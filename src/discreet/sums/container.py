@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import accounting
+from discreet import accounting, provenance
 from discreet._files import Restorer, pack, read, unpack, whole_file
 from discreet.accounting import Receipt
 from discreet.accounting.compose import covers
@@ -23,6 +23,7 @@ from discreet.accounting.receipt import but_for
 from discreet.errors import CorruptRelease
 from discreet.noise.correlated import StateNoise
 from discreet.privacy import Guarantee
+from discreet.provenance import Stated
 from discreet.sums.layout import Norm, RowLayout
 from discreet.sums.release import Release, Released
 from discreet.sums.settings import Unit, rows_are_public, unit_sensitivity
@@ -134,6 +135,7 @@ def settings_of(released: Released[RowLayout]) -> dict[str, object]:
         **({"leaks": list(released.receipt.leaks)} if released.receipt.leaks else {}),
         **({} if released.stream is None else {"stream": released.stream.parameters()}),
         **({} if released.estimator is None else {"estimator": dict(released.estimator)}),
+        **provenance.facts(released.stated),
     }
 
 
@@ -202,12 +204,25 @@ def restore(
         stream=stream,
         estimator=_estimator(settings),
         share=settings.get("of_budget", 1.0),
+        stated=stated_in(settings),
         **{
             name: settings[name] for name in ("sigma", "group_rows", "rows", "rows_hint", "version")
         },
     )
     _check_claims(released)
     return released
+
+
+def stated_in(settings: Mapping[str, Any]) -> Stated | None:
+    """Return what the settings in a file say that the builder stated, checked as at a build.
+
+    Args:
+        settings: with an entry for it, if anything was stated.
+    """
+    found = settings.get("stated")
+    if found is not None and not isinstance(found, dict):
+        raise CorruptRelease("Expected what was stated to be texts by name.")
+    return Stated.of(found)
 
 
 def _estimator(settings: dict[str, Any]) -> Mapping[str, Any] | None:

@@ -267,6 +267,7 @@ class Door(Generic[AnyLayout_co]):
             group_rows=settings.group_rows,
             rows=self._rows if settings.public_rows else None,
             rows_hint=settings.rows_hint,
+            stated=self.settings.stated,
         )
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar, Protocol
 
-from discreet import _validate
+from discreet import _validate, provenance
 from discreet.accounting import Receipt
 from discreet.accounting.promise import Promise
 from discreet.errors import CorruptRelease
@@ -16,6 +16,7 @@ from discreet.features.base import RowMap
 from discreet.features.columns import TableColumns
 from discreet.noise.correlated import Continual, ReadingKind, StateNoise
 from discreet.privacy import NOT_PRIVATE, Card, Guarantee, Neighbours, rounded_up, taken, titled
+from discreet.provenance import Stated
 from discreet.sums.layout import RowLayout
 from discreet.sums.release import Released
 from discreet.sums.settings import Shape, Unit
@@ -206,6 +207,10 @@ class Promised(Protocol):
     def stream(self) -> StateNoise | None:
         """Of a state of a stream: what its noise is made of."""
 
+    @property
+    def stated(self) -> Stated | None:
+        """What the builder states."""
+
 
 def protection_facts(released: Promised) -> dict[str, object]:
     """Return the facts of a card that say who is protected, and how much.
@@ -227,6 +232,7 @@ def protection_facts(released: Promised) -> dict[str, object]:
         "leaks": list(released.receipt.leaks),
         "mechanism": "rounded Gaussian noise, added once to integer sums",
         **stream_facts(released),
+        **provenance.facts(released.stated),
     }
 
 
@@ -291,6 +297,7 @@ def protection(released: Promised) -> list[tuple[str, str]]:
         *taken(released.receipt.leaks),
         *_stream(released),
         ("rows", f"{counts}; {given}: {hint}"),
+        *provenance.lines(released.stated),
     ]
     return rows
 

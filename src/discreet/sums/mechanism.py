@@ -27,6 +27,7 @@ from discreet.features.public_rows import PublicRows
 from discreet.ledger.ledger import Account
 from discreet.noise import Entropy
 from discreet.privacy import Neighbours, Privacy
+from discreet.provenance import Stated
 from discreet.sums.accumulate import Accumulator
 from discreet.sums.door import Door, Latch
 from discreet.sums.forecast import Forecast
@@ -55,6 +56,7 @@ class ReleaseOptions:
     # Whoever takes something from the rows says so here, on behalf of the builder; no front door
     # shows it among its options.
     leaks: tuple[str, ...] = ()
+    stated: Stated | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         checked = {
@@ -63,6 +65,7 @@ class ReleaseOptions:
             "neighbours": Neighbours.parse(self.neighbours),
             "group_rows": _validate.real("group_rows", self.group_rows, at_least=1e-3, at_most=1e6),
             "leaks": checked_leaks(self.leaks),
+            "stated": Stated.of(self.stated),
         }
         if self.rows_hint is not None:
             checked["rows_hint"] = _validate.whole(
@@ -93,6 +96,7 @@ class ReleaseOptions:
             group_rows=self.group_rows,
             rows_hint=self.rows_hint,
             leaks=self.leaks,
+            stated=Stated.of(self.stated),
         )
 
     def warn_if_nobody_is_protected(self) -> None:

@@ -14,6 +14,7 @@ from discreet.accounting import Receipt
 from discreet.errors import InvalidInput
 from discreet.noise.correlated import StateNoise
 from discreet.privacy import NOT_PRIVATE, Guarantee, rounded_up
+from discreet.provenance import Stated
 from discreet.sums.layout import AnyLayout_co, Norm, RowLayout
 from discreet.sums.settings import law_of, part_sigmas
 
@@ -40,6 +41,7 @@ class Released(Generic[AnyLayout_co]):
         estimator: of a release that an estimator made: how rows became keys, as JSON knows it.
         share: of the squared budget of the receipt's Gaussian mechanism; one unless other sums
             were released with it.
+        stated: by the builder; None if nothing was.
     """
 
     state: Integers
@@ -55,6 +57,7 @@ class Released(Generic[AnyLayout_co]):
     stream: StateNoise | None = None
     estimator: Mapping[str, Any] | None = None
     share: float = 1.0
+    stated: Stated | None = None
 
     def __post_init__(self) -> None:
         """Check what a file may get wrong; the state itself is checked where it is read."""

@@ -24,6 +24,7 @@ from discreet.noise import DiscreteLaplace, Entropy, RoundedGaussian
 from discreet.noise.correlated import MOST_STEPS, Continual
 from discreet.noise.exact import LARGEST_SCALE
 from discreet.privacy import Guarantee, Neighbours, Privacy
+from discreet.provenance import Stated
 from discreet.sums.layout import AnyLayout_co, Norm, RowLayout
 
 # A sum this many standard errors above zero is clear of the noise.
@@ -90,6 +91,8 @@ class Settings(Generic[AnyLayout_co]):
         beside: what is released besides under the same guarantee, by mechanisms that are not
             Gaussian; the Gaussian one has what they leave.
         noun: what is built, in one word and in the plural, where that is not what its layouts say.
+        stated: by the builder, about the whole release. No sum depends on it, so it is no part of
+            the digest.
     """
 
     layouts: tuple[AnyLayout_co, ...]
@@ -103,6 +106,7 @@ class Settings(Generic[AnyLayout_co]):
     pure: float = 0.0
     beside: tuple[accounting.Mechanism, ...] = ()
     noun: tuple[str, str] | None = None
+    stated: Stated | None = None
 
     def __post_init__(self) -> None:
         if any((layout.norm is Norm.L1) is not (self.pure > 0) for layout in self.layouts):

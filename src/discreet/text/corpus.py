@@ -21,6 +21,7 @@ from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
 from discreet.privacy import NOT_PRIVATE, Card, Guarantee, rounded_up
+from discreet.provenance import Stated
 from discreet.readers.softmax.answers import SoftmaxRegression
 from discreet.readers.softmax.rows import Labels, check_classes
 from discreet.readers.table.answers import Table
@@ -114,6 +115,7 @@ class Corpus:
         ledger: Ledger | None = None,
         dataset: str | None = None,
         analyst: str | None = None,
+        stated: Stated | Mapping[str, Any] | None = None,
     ) -> "Corpus":
         """Return a corpus: one release of private texts, with one receipt.
 
@@ -158,6 +160,9 @@ class Corpus:
             ledger: or its parts: a `discreet.ledger.Ledger`,
             dataset: the name that the texts have there,
             analyst: and who asks, if that is to be known.
+            stated: where the release comes from, in your words and public: a mapping with some
+                of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+                the file and on the card, marked as stated by the builder.
 
         Returns:
             The corpus.
@@ -175,6 +180,7 @@ class Corpus:
             delta=delta,
             rows_hint=rows_hint,
             group_rows=1.0 if people is None else person_texts,
+            stated=stated,
         )
         _validate.real("person_texts", person_texts, at_least=1e-3, at_most=1e6)
         plan = plan_of(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import provenance
 from discreet._files import pack
 from discreet._version import __version__
 from discreet.accounting import Gaussian, Receipt
@@ -15,6 +16,7 @@ from discreet.accounting.compose import covers
 from discreet.errors import CorruptRelease
 from discreet.noise import RoundedGaussian
 from discreet.privacy import Card, Guarantee
+from discreet.provenance import Stated
 from discreet.readers.attention.memory import MOSTLY_NOISE
 from discreet.readers.rounds.counts import Counts
 from discreet.readers.softmax.layout import Rounds
@@ -72,6 +74,7 @@ def _public(corpus: Corpus) -> dict[str, object]:
             "delta": plan.options.delta,
             "rows_hint": plan.options.rows_hint,
             "group_rows": plan.options.group_rows,
+            **provenance.facts(Stated.of(plan.options.stated)),
         },
         "guarantee": asdict(corpus.guarantee),
         "receipt": corpus.receipt.to_dict(),
@@ -193,6 +196,7 @@ def _check(corpus: Corpus, settings: Any, members: Mapping[str, Released[Any]]) 
         each.guarantee == guarantee
         and dict(each.receipt.mechanisms) == dict(receipt.mechanisms)
         and (each.receipt.id, each.private) == (receipt.id, receipt.private)
+        and each.stated is None  # the corpus says it, once, for all its parts
         for each in members.values()
     )
     fits = (
@@ -300,6 +304,7 @@ class _Whole:
     version: str
     rows: None = None
     stream: None = None
+    stated: Stated | None = None
 
     @classmethod
     def of(cls, corpus: Corpus) -> "_Whole":
@@ -310,6 +315,7 @@ class _Whole:
             receipt=corpus.receipt,
             group_rows=corpus.plan.options.group_rows,
             rows_hint=corpus.plan.options.rows_hint,
+            stated=Stated.of(corpus.plan.options.stated),
             version=__version__ if first is None else first.version,
         )
 

@@ -5,7 +5,7 @@ texts, and so one place where these are.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
+from discreet.provenance import Stated
 from discreet.readers.table.mechanism import TABLE
 from discreet.shards import Job
 from discreet.sums.mechanism import ReleaseOptions
@@ -53,6 +54,9 @@ class TextJob:
         ledger: or its parts: a `discreet.ledger.Ledger`,
         dataset: the name that the texts have there,
         analyst: and who asks, if that is to be known.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class TextJob:
         ledger: Ledger | None = None,
         dataset: str | None = None,
         analyst: str | None = None,
+        stated: Stated | Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(topics, PublicWords):
             raise InvalidInput(
@@ -80,6 +85,7 @@ class TextJob:
             delta=1e-6,  # of which nothing is spent
             rows_hint=rows_hint,
             group_rows=person_texts if by_person else 1.0,
+            stated=stated,
         )
         plan = plan_of(options, made, topics=topics, classes=classes, people=by_person)
         if plan.topics is None:

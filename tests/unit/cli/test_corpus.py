@@ -333,7 +333,9 @@ def test_names_are_rows():
 
 def test_its_card_is_that_of_any_file(file):
     card = discreet.load(file).card
-    assert done("card", file).split() == done("corpus", "card", file).split() == str(card).split()
+    shown = done("card", file)
+    assert shown == done("corpus", "card", file)
+    assert shown.split()[: len(str(card).split())] == str(card).split()
     assert json.loads(done("corpus", "card", file, "--json"))["topics"] == len(TOPICS)
     done("card", file, "--html", "-o", "card.html")
     text = Reader(Path("card.html").read_text(encoding="utf-8")).text

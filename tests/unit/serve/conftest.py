@@ -21,6 +21,7 @@ from discreet.sklearn import PrivateClassifier, PrivateRegressor
 SPEND = {"epsilon": 4.0, "delta": 1e-5}
 COLUMNS = {"age": (0, 100), "job": ["clerk", "nurse"]}
 HOST = "http://127.0.0.1"
+STATED = {"data": "made-up rows", "builder": "the tests"}
 
 
 def rows(count=400, dim=3):
@@ -38,7 +39,13 @@ def write_all(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", discreet.MostlyNoiseWarning)
         discreet.build(
-            keys, values, **SPEND, scale=1.0, kernel="fourier", features=64, reference=keys[:9]
+            *(keys, values),
+            **SPEND,
+            scale=1.0,
+            kernel="fourier",
+            features=64,
+            reference=keys[:9],
+            stated=STATED,
         ).save(folder / "memory.safetensors")
         discreet.build(
             np.stack([keys, -keys]), np.stack([values, values]), **SPEND, scale=1.0, eps_s=0.3

@@ -163,6 +163,15 @@ def test_the_card_and_the_promise_are_those_of_the_file(client, folder):
         assert "of 1,000" in found["for_one_person"]
 
 
+def test_what_the_builder_states_is_served_as_that(client):
+    found = client.get("/v1/memory/card").json()
+    assert found["card"]["stated"] == {"data": "made-up rows", "builder": "the tests"}
+    lines = {each["title"]: each for each in found["lines"]}
+    assert lines["stated: data"]["text"] == "made-up rows"
+    assert [lines[f"stated: {name}"]["stated"] for name in ("data", "builder")] == [True, True]
+    assert "stated" not in client.get("/v1/distances/card").json()["card"]
+
+
 def test_what_is_served_is_listed_with_how_to_ask(client, folder):
     listed = client.get("/v1").json()
     assert "no budget" in listed["note"]

@@ -94,7 +94,9 @@ def test_names_cards_and_promises(served, folder):
     for name in ("memory", "corpus"):
         release = opened(folder, name)
         assert str(served[name].card) == str(release.card)
+        assert served[name].card.stated == release.card.stated
         assert served[name].guarantee == release.guarantee
+    assert served["memory"].card.stated["builder"] == "the tests"
     assert "memory" in repr(served)
     assert TOKEN not in repr(served) + repr(served["memory"])
 

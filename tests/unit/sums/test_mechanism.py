@@ -166,7 +166,7 @@ def test_options_are_one_list_with_one_set_of_defaults():
             name: each.default for name, each in own.items()
         }
     planned = inspect.signature(discreet.plan).parameters
-    assert set(own) - set(planned) == {"rows_hint"}
+    assert set(own) - set(planned) == {"rows_hint", "stated"}
     assert set(own) == set(discreet.readers.attention.options.BuildOptions.__annotations__)
     with pytest.raises(TypeError, match="epsilom"):
         discreet.Builder(epsilom=1.0, delta=1e-6)

@@ -196,10 +196,8 @@ def _signal_to_error(members: Sequence[Memory]) -> float:
 
 def _check_one_release(members: tuple[Memory, ...]) -> None:
     """Raise `InvalidInput` unless memories are of one release, whose noise is for all of them."""
-    claims = [
-        (each.receipt, each.guarantee, each.group_rows, each.rows, each.rows_hint)
-        for each in (member.released for member in members)
-    ]
+    names = ("receipt", "guarantee", "group_rows", "rows", "rows_hint", "stated")
+    claims = [[getattr(member.released, name) for name in names] for member in members]
     if not claims or any(claim != claims[0] for claim in claims):
         raise InvalidInput("Expected members to be memories of one release, at least one.")
     heads = sum(member.released.layout.head_count for member in members)

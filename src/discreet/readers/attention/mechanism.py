@@ -8,6 +8,7 @@ from discreet import _validate
 from discreet.features.fourier import FREQUENCIES, Fourier, random_error
 from discreet.features.kernel import Kernel, check_logit
 from discreet.features.public_rows import PublicRows
+from discreet.provenance import Stated
 from discreet.readers.attention.error_model import ErrorModel, Goal, Sample
 from discreet.readers.attention.layout import Layout, Request, choose
 from discreet.readers.attention.memory import Memory
@@ -53,6 +54,7 @@ class Attention(Mechanism[Options, Layout, Memory]):
             group_rows=options.group_rows,
             rows_hint=options.rows_hint,
             leaks=options.leaks,
+            stated=Stated.of(options.stated),
         )
 
     def forecast(self, **given: Any) -> Forecast:  # noqa: ANN401 (of `planning.plan`)

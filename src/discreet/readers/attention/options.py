@@ -1,6 +1,6 @@
 """What a caller of `build`, `build_many`, `Builder` or `plan` asks for: one list of options."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Required, TypedDict
 
@@ -11,6 +11,7 @@ from discreet.features import registry
 from discreet.features.base import NORMS
 from discreet.features.kernel import Kernel
 from discreet.features.public_rows import PublicRows
+from discreet.provenance import Stated
 from discreet.readers.attention.error_model import Goal
 from discreet.sums.mechanism import PerLayer, SharedOptions, checked_points, numbers
 
@@ -41,6 +42,7 @@ class BuildOptions(CommonOptions, total=False):
     """All options; what is `rows_hint` here is `rows` in `plan`."""
 
     rows_hint: int | None
+    stated: Stated | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,9 @@ class Options(SharedOptions):
             become part of the release; `discreet.load` and `Memory.with_reference` take others.
         tau: weight of the denominator; None for value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
         leaks: names of what was taken from the private rows, which the guarantee does not cover.
             `discreet.sklearn` gives them; they are on the receipt, the card and in the file.
     """

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import _validate
+from discreet import _validate, provenance
 from discreet._files import pack, whole_file
 from discreet._typing import Array
 from discreet.accounting import Gaussian, Receipt
@@ -28,6 +28,8 @@ from discreet.ledger import Account, Ledger
 from discreet.ledger.ledger import account_of
 from discreet.noise import Entropy
 from discreet.privacy import NOT_PRIVATE, Card, Guarantee, rounded_up
+from discreet.provenance import Stated
+from discreet.sums.container import stated_in
 from discreet.sums.door import Door
 from discreet.sums.mechanism import ReleaseOptions
 from discreet.sums.selection import LENGTH, Selection
@@ -68,6 +70,7 @@ class Discovered(Sequence[Name]):
         selection: how they were found.
         guarantee: what is promised.
         receipt: what was spent; `discreet.combine` adds receipts up.
+        stated: by the builder; None if nothing was.
     """
 
     kind: ClassVar[str] = "discreet-discovered"
@@ -76,6 +79,7 @@ class Discovered(Sequence[Name]):
     selection: Selection
     guarantee: Guarantee
     receipt: Receipt
+    stated: Stated | None = None
 
     @classmethod
     def of(
@@ -85,6 +89,7 @@ class Discovered(Sequence[Name]):
         selection: Selection,
         guarantee: Guarantee,
         receipt: Receipt,
+        stated: Stated | None = None,
     ) -> Self:
         """Return the names with these noisy totals.
 
@@ -93,11 +98,12 @@ class Discovered(Sequence[Name]):
             selection: how they were found.
             guarantee: what is promised.
             receipt: what was spent.
+            stated: by the builder.
         """
         margin = _MARGIN * selection.stderr
         ordered = sorted(totals.items(), key=lambda each: (-each[1], each[0]))
         told = tuple([Name(name, total / LENGTH, margin) for name, total in ordered])
-        return cls(told, selection, guarantee, receipt)
+        return cls(told, selection, guarantee, receipt, stated)
 
     def __len__(self) -> int:
         return len(self.found)
@@ -136,10 +142,12 @@ class Discovered(Sequence[Name]):
             "units_needed": self.selection.units_needed,
             "disclosure": self.selection.probability,
             "names": len(self),
+            **provenance.facts(self.stated),
         }
         lines = [
             ("guarantee", str(self.guarantee)),
             ("for one person", promise.in_words),
+            *provenance.lines(self.stated),
             (
                 "names",
                 f"{len(self):,} found; a {self.guarantee.unit} may have {self.selection.most}",
@@ -166,6 +174,7 @@ class Discovered(Sequence[Name]):
             "receipt": self.receipt.to_dict(),
             "private": self.private,
             "source": self.receipt.source,
+            **provenance.facts(self.stated),
         }
         card = self.card.to_dict()
         data = pack({"totals": totals}, name=self.kind, settings=settings, card=card)
@@ -204,7 +213,13 @@ def restored(settings: Any, tensors: Mapping[str, NDArray[Any]]) -> Discovered: 
     if not fits:
         raise CorruptRelease("Expected names with the noise that their guarantee needs.")
     found = dict(zip(names, totals.tolist(), strict=True))
-    return Discovered.of(found, selection=selection, guarantee=guarantee, receipt=receipt)
+    return Discovered.of(
+        found,
+        selection=selection,
+        guarantee=guarantee,
+        receipt=receipt,
+        stated=stated_in(settings),
+    )
 
 
 def discover(
@@ -220,6 +235,7 @@ def discover(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     analyst: str | None = None,
+    stated: Stated | Mapping[str, Any] | None = None,
 ) -> Discovered:
     """Return which names many units have: of unknown words, categories or ids.
 
@@ -245,6 +261,9 @@ def discover(
         ledger: or its parts: a `discreet.ledger.Ledger`,
         dataset: the name that the rows have there,
         analyst: and who asks, if that is to be known.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
 
     Returns:
         The names with noisy counts, the most frequent first.
@@ -253,7 +272,7 @@ def discover(
         InvalidInput: an argument is not what it should be. Nothing was released.
         BudgetExceeded: the ledger's limit leaves no room. Nothing was released.
     """
-    options = ReleaseOptions(epsilon=epsilon, delta=delta, neighbours=neighbours)
+    options = ReleaseOptions(epsilon=epsilon, delta=delta, neighbours=neighbours, stated=stated)
     unit = Unit.ROW if groups is None else Unit.RECORD
     settings, selection = _resolved(options, unit, _validate.whole("most", most, at_least=1))
     options.warn_if_nobody_is_protected()
@@ -261,7 +280,13 @@ def discover(
     with Door(settings, entropy=entropy, account=counted) as door:
         noisy = door.select(selection, totals_of(names, groups, selection))
         guarantee, receipt = door.promise
-    return Discovered.of(noisy, selection=selection, guarantee=guarantee, receipt=receipt)
+    return Discovered.of(
+        noisy,
+        selection=selection,
+        guarantee=guarantee,
+        receipt=receipt,
+        stated=settings.stated,
+    )
 
 
 def _resolved(options: ReleaseOptions, unit: Unit, most: int) -> tuple[Settings[Any], Selection]:
@@ -279,6 +304,7 @@ def _resolved(options: ReleaseOptions, unit: Unit, most: int) -> tuple[Settings[
         unit=unit,
         beside=(draft.disclosure,),
         noun=("list of names", "lists of names"),
+        stated=Stated.of(options.stated),
     )
     return settings, Selection(
         most=most,

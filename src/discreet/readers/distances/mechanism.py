@@ -51,6 +51,9 @@ class DistanceOptions(ReleaseOptions):
             that come whole, without groups. With it as many features are taken as the noise
             deserves.
         group_rows: a record's influence is scaled down to that of so many rows.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
         leaks: names of what was taken from the private rows, which the guarantee does not cover.
     """
 

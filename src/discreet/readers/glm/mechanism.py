@@ -55,6 +55,9 @@ class GlmOptions(KeyOptions):
         rows_hint: a public, rounded number of rows.
         public_rows: rows that look like the private keys, and that anybody may see.
         group_rows: a record's influence is scaled down to that of so many rows.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
         leaks: names of what was taken from the private rows.
         aim: whether a share of the budget finds out where numbers are in ±1.
         memory_limit: bytes of features that may be kept between rounds.

@@ -1,7 +1,7 @@
 """Least squares as a mechanism: options, public settings from them, and one pass over the rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Required, TypedDict
 
@@ -9,6 +9,7 @@ from discreet import _validate
 from discreet._typing import Array
 from discreet.features import registry
 from discreet.features.base import SymmetricMap
+from discreet.provenance import Stated
 from discreet.readers.least_squares.answers import LeastSquares
 from discreet.readers.least_squares.layout import Moments, Request, check_features, choose
 from discreet.sums.forecast import Forecast
@@ -39,6 +40,7 @@ class RegressionOptions(PlanOptions, total=False):
     """All options; what is `rows_hint` here is `rows` in `plan`."""
 
     rows_hint: int | None
+    stated: Stated | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,9 @@ class LeastSquaresOptions(SharedOptions):
         tau: weight of the column that counts rows; None for value_norm/2 if centred, which needs
             it, else value_norm/(4·d_v^¼).
         group_rows: a record's influence is scaled down to that of so many rows.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
         leaks: names of what was taken from the private rows, which the guarantee does not cover.
             `discreet.sklearn` gives them.
     """

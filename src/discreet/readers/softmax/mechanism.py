@@ -103,6 +103,9 @@ class SoftmaxOptions(KeyOptions):
         public_rows: rows that look like the private keys, and that anybody may see, shape (n, d).
             They become part of the release.
         group_rows: a record's influence is scaled down to that of so many rows.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
         leaks: names of what was taken from the private rows, which the guarantee does not cover.
             `discreet.sklearn` gives them.
         memory_limit: bytes of features that may be kept between rounds; beyond it they are

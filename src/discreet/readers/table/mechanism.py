@@ -11,6 +11,7 @@ from discreet._arrays import plain_numbers
 from discreet._typing import Array
 from discreet.errors import InvalidInput
 from discreet.features.nearest import Nearest
+from discreet.provenance import Stated
 from discreet.readers.softmax.rows import Labels, check_classes, labelled
 from discreet.readers.table.answers import LEVEL, Law, Table
 from discreet.readers.table.layout import TableLayout, units_for
@@ -37,6 +38,9 @@ class TableOptions(ReleaseOptions):
         neighbours: "add_remove" (the number of rows is private, too), or "replace".
         rows_hint: a public, rounded number of rows, for the card.
         group_rows: a record's influence is scaled down to that of so many rows.
+        stated: where the release comes from, in your words and public: a mapping with some
+            of "data", "builder", "purpose", "contact" and "date", or a `discreet.Stated`. In
+            the file and on the card, marked as stated by the builder.
         leaks: names of what was taken from the private rows, which the guarantee does not cover.
     """
 
@@ -132,6 +136,7 @@ def _whole(options: TableOptions) -> Settings[TableLayout]:
         group_rows=options.group_rows,
         rows_hint=options.rows_hint,
         leaks=options.leaks,
+        stated=Stated.of(options.stated),
     )
 
 
