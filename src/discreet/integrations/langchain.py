@@ -5,10 +5,6 @@ What comes back are public texts, or what a corpus has released: never private o
 
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForRetrieverRun,
-    CallbackManagerForRetrieverRun,
-)
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
@@ -55,7 +51,7 @@ class PrivateRetriever(BaseRetriever):
         self,
         query: str,
         *,
-        run_manager: CallbackManagerForRetrieverRun | None = None,  # noqa: ARG002
+        run_manager: Any = None,  # noqa: ANN401, ARG002 (LangChain's own)
         k: int | None = None,
     ) -> list[Document]:
         source: Source = self.source
@@ -73,7 +69,7 @@ class PrivateRetriever(BaseRetriever):
         self,
         query: str,
         *,
-        run_manager: AsyncCallbackManagerForRetrieverRun | None = None,  # noqa: ARG002
+        run_manager: Any = None,  # noqa: ANN401, ARG002 (LangChain's own)
         k: int | None = None,
     ) -> list[Document]:
         found: list[Document] = await run_in_executor(

@@ -84,9 +84,10 @@ class Corpus:
         receipt: Receipt,
     ) -> None:
         self._plan = plan
-        self._parts = parts
+        # Vectors as a file has them: what was built answers as what was opened, to the bit.
+        self._parts = parts.as_filed
         self._threshold = threshold
-        self._word_vectors = words
+        self._word_vectors = None if words is None else words.astype(np.float16).astype(np.float32)
         self._guarantee = guarantee
         self._receipt = receipt
 
