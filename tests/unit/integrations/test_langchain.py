@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("langchain_core", reason="needs the extra `langchain`")
 pytest.importorskip("langchain_tests", reason="needs langchain-tests")
 
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from discreet import InvalidInput
@@ -61,6 +61,11 @@ async def test_so_many_documents_are_asked_for_later(passages):
     retriever = PrivateRetriever(passages)
     assert len(await retriever.ainvoke("card", k=2)) == 2
     assert [len(each) for each in retriever.batch(["card", "film"], k=1)] == [1, 1]
+
+
+def test_how_many_may_be_configured_later(corpus):
+    retriever = PrivateRetriever(corpus).configurable_fields(k=ConfigurableField(id="k"))
+    assert len(retriever.invoke("card", {"configurable": {"k": 2}})) == 2
 
 
 def test_a_chain_takes_it(corpus):
