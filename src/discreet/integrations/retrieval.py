@@ -114,7 +114,7 @@ class AskedCorpus(Source):
         """
         answer: Answer = self._corpus.ask(question, topics=k)
         topics = (self._of_topic(answer, each) for each in answer.topics)
-        facts = (_of_fact(each) for each in answer.facts or ())
+        facts = (_of_fact(answer, each) for each in answer.facts or ())
         return list(islice(_by_turns(topics, facts), k))
 
     def _of_topic(self, answer: Answer, topic: NearTopic) -> Found:
@@ -132,11 +132,12 @@ class AskedCorpus(Source):
         return Found(text=" ".join(filter(None, said)), score=topic.near, figures=figures)
 
 
-def _of_fact(fact: Fact) -> Found:
+def _of_fact(answer: Answer, fact: Fact) -> Found:
     doubt = "" if fact.clear else f", {NOT_CLEAR}"
-    text = f"{fact.word}: a name in many texts ({fact.said}{doubt}). That it answers is a guess."
-    figures = {"kind": "fact", **fact._asdict(), "clear": fact.clear}
-    return Found(text=text, score=None, figures=figures)
+    name = f"{fact.word}: a name in many texts ({fact.said}{doubt}). That it answers is a guess."
+    figures = {"kind": "fact", **fact._asdict(), "clear": fact.clear, "covered": answer.covered}
+    said = [answer.caveat, name]
+    return Found(text=" ".join(filter(None, said)), score=None, figures=figures)
 
 
 def _by_turns(*lists: Iterator[Found]) -> Iterator[Found]:

@@ -296,6 +296,19 @@ def test_a_type_that_does_not_hold_the_classes_is_refused(dtype, tmp_path):
         discreet.load(path)
 
 
+def test_a_type_that_is_too_small_for_the_classes_is_refused(tmp_path):
+    model = PrivateClassifier(4.0, 1e-5, bounds=(0, 1), classes=[1, 300], reader="average")
+    model.fit(X, np.where(X[:, 0] > 0.5, 300, 1))
+
+    def change(settings, _):
+        settings["estimator"]["targets"]["dtype"] = "int8"
+
+    path = tmp_path / "model"
+    path.write_bytes(resealed(to_bytes(model.release_for_file()), change))
+    with pytest.raises(CorruptRelease, match="holds the classes"):
+        discreet.load(path)
+
+
 def test_files_that_do_not_say_the_type_of_classes_are_opened(tmp_path):
     """As those of earlier versions."""
     model, rows = fitted("columns, classes")

@@ -60,6 +60,7 @@ def test_names_come_back_between_topics(corpus):
             "count": fact.count,
             "margin": fact.margin,
             "clear": fact.clear,
+            "covered": corpus.ask(question).covered,
         }
 
 
@@ -85,6 +86,9 @@ def test_a_question_about_something_else_is_said_to_be_one():
     for each in found:
         assert each.figures["covered"] is False
         assert each.text.startswith("Perhaps no topic is near this question")
+    for each in AskedCorpus(small(facts=True)).find("zzz", 2):
+        assert each.figures["covered"] is None
+        assert each.text.startswith("Without topics, nothing tells")
 
 
 def test_no_private_text_comes_back(corpus):

@@ -59,6 +59,7 @@ def test_a_file_brings_the_same_corpus_back(parts, by_person, tmp_path):
         for question in ("card arrived", "what is with horse music?", "Florbinitis"):
             assert again.ask(question, topics=99) == corpus.ask(question, topics=99)  # to the bit
         assert again.facts == corpus.facts
+        assert np.array_equal(again.word_vectors, corpus.word_vectors)
         if "topics" in PARTS[parts]:
             assert again.map() == corpus.map()
             assert again.topics.vectors.tobytes() == corpus.topics.vectors.tobytes()
