@@ -48,6 +48,8 @@ smartquotes = False  # --groups is an option, not a dash
 
 # A name in single backticks is a link where it names something documented, and code elsewhere.
 default_role = "py:obj"
+# The pages are the same where these are not installed.
+autodoc_mock_imports = ["langchain_core", "llama_index"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"

@@ -313,6 +313,11 @@ def unpack(data: bytes, known: Mapping[str, Restorer[Opened]]) -> Opened:
 
     Raises `CorruptRelease` if it is of none of them, or was altered.
     """
+    if data[:1] == b"\x80" and data[8:9] != b"{":  # as pickles begin, and no file of safetensors
+        raise CorruptRelease(
+            "Expected a file that save wrote, and this one looks like a pickle, which would run "
+            "the code in it: it is not opened. Let whoever has the model write model.save(path)."
+        )
     match = _CHECKSUM.search(data)
     if match is None:
         raise CorruptRelease("Expected a file written by discreet, and this one has no checksum.")

@@ -185,6 +185,16 @@ class Served:
         fields |= {} if blank is None else {"blank": blank}
         return Answer.from_dict(self._asked("ask", fields)["answers"])
 
+    def ask_topic(self, topic: str) -> "Answer":
+        """Return what the texts nearest to one public topic are, as `Corpus.ask_topic` does.
+
+        Args:
+            topic: its name.
+        """
+        from discreet.text.answers import Answer
+
+        return Answer.from_dict(self._asked("ask", {"topic": topic})["answers"])
+
     def _numbers(self, verb: str, queries: Any, *, stderr: bool, **more: Any) -> Any:  # noqa: ANN401
         """Return answers in the precision of the queries, asked in as many parts as it takes."""
         parts = [

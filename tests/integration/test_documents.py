@@ -16,7 +16,8 @@ pytestmark = pytest.mark.docs
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})
+RETRIEVERS = DOCS / "howto" / "retrievers.md"
+HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md", RETRIEVERS})
 EXTRAS = ("torch", "transformers", "diffusers")
 OF_EXTRAS = [
     *((DOCS / "models" / f"{name}.md", name) for name in EXTRAS),
@@ -40,11 +41,16 @@ TEXTS = [
     )
     for name in ("ask-texts", "private-rag")
 ]
+WITHOUT_RETRIEVERS = [
+    pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"needs {name}")
+    for name in ("langchain_core", "llama_index", "wordllama")
+]
 ROOMS = (
     "accounting",
     "audit",
     "features",
     "integrations.diffusers",
+    "integrations.retrieval",
     "integrations.transformers",
     "kernels",
     "ledger",
@@ -98,6 +104,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     [
         *(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS),
         pytest.param(DOCS / "classifier.md", marks=pytest.mark.slow),
+        pytest.param(RETRIEVERS, marks=[pytest.mark.slow, *WITHOUT_RETRIEVERS]),
         *MODELS,
         *TEXTS,
         DOCS / "attack.md",

@@ -24,11 +24,15 @@ HEAVY = (
     "distributed",
     "starlette",
     "uvicorn",
+    "langchain_core",
+    "llama_index",
 )
 
 # What rooms need that a plain installation does not have.
 EXTRAS = {
     "integrations.diffusers": "diffusers",
+    "integrations.langchain": "langchain_core",
+    "integrations.llama_index": "llama_index",
     "integrations.transformers": "transformers",
     "nn": "torch",
     "serve": "starlette",
@@ -141,6 +145,9 @@ def test_the_top_level_offers_what_it_lists():
         "kernels",
         "ledger",
         pytest.param("integrations.diffusers", marks=pytest.mark.slow),  # takes long to load
+        "integrations.langchain",
+        "integrations.llama_index",
+        "integrations.retrieval",
         "integrations.transformers",
         "nn",
         "paper",

@@ -1,4 +1,6 @@
-"""Private context inside other people's models: `transformers` and `diffusers`.
+"""Private releases inside other people's libraries.
 
-Each needs the extra of its name. Post-processing only, but for the call that builds.
+`transformers` and `diffusers`: models with a private context. `langchain` and `llama_index`:
+retrievers, over `retrieval`, which needs neither. Each needs the extra of its name. Post-processing
+only, but for the calls that build.
 """

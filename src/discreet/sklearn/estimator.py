@@ -324,8 +324,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):
         """Write one safetensors file that predicts anywhere, atomically; never pickle.
 
         `discreet.load` makes the fitted estimator again, which takes the same tables: schema or
-        ranges, classes and names of columns are in the file. Parameters that only `fit` needs
-        (ledger, entropy, features) are not.
+        ranges, classes and names of columns are in the file, and parameters of what is loaded, but
+        for those that were taken from rows. Parameters that only `fit` needs (ledger, entropy,
+        features, public_rows) are not in it.
 
         Args:
             path: of the file; one that is there is replaced.

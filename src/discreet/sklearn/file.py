@@ -56,6 +56,8 @@ def _restored(release: Any, given: Any) -> PrivateEstimator:  # noqa: ANN401
     kind = given["kind"]
     if set(given["parameters"]) != set(_PARAMETERS[kind]):
         raise CorruptRelease("Expected the parameters that predictions depend on, and no others.")
+    columns = _columns(given["columns"])
+    targets = _targets(given["targets"])
     made: PrivateEstimator = _KINDS[given["kind"]](
         guarantee.epsilon,
         guarantee.delta,
@@ -64,13 +66,10 @@ def _restored(release: Any, given: Any) -> PrivateEstimator:  # noqa: ANN401
         group_rows=release.released.group_rows,
         reader=given["reader"],
         **given["parameters"],
+        **_public(columns, targets, taken=release.receipt.leaks),
     )
-    columns = _columns(given["columns"])
-    targets = _targets(given["targets"])
     names = given["names"]
     width = _validate.whole("width", given["width"], at_least=1)
-    if isinstance(columns, Tabled):
-        made.columns = columns.schema
     if names is not None:
         if len(names) != width or not all(isinstance(each, str) for each in names):
             raise CorruptRelease("Expected a name for each column.")
@@ -80,6 +79,29 @@ def _restored(release: Any, given: Any) -> PrivateEstimator:  # noqa: ANN401
     made.restore_fit(bare, columns, targets, reader=given["reader"])
     _check(made, release, columns, targets)
     return made
+
+
+def _public(
+    columns: Columns | Embeddings | Tabled,
+    targets: Labels | LabelSets | Targets,
+    *,
+    taken: tuple[str, ...],
+) -> dict[str, Any]:
+    """Return what is public of columns and targets, as parameters: who fits again needs them.
+
+    But for what was taken from the rows: who fits again is warned again.
+    """
+    if isinstance(columns, Tabled):
+        found: dict[str, Any] = {"columns": columns.schema}
+    elif isinstance(columns, Embeddings):
+        found = {"norm": columns.norm}
+    else:
+        found = {"bounds": (columns.ranges.low.tolist(), columns.ranges.high.tolist())}
+    if isinstance(targets, Labels):
+        found["classes"] = targets.classes.tolist()
+    elif isinstance(targets, Targets):
+        found["target_bounds"] = (targets.ranges.low.tolist(), targets.ranges.high.tolist())
+    return {name: each for name, each in found.items() if name not in taken}
 
 
 def _check(
@@ -129,7 +151,7 @@ def _ends(given: Any) -> Ranges:  # noqa: ANN401
 
 def _targets(given: Any) -> Labels | LabelSets | Targets:  # noqa: ANN401
     if "classes" in given:
-        return Labels.of(given["classes"], distinct=True)
+        return Labels.of(given["classes"], distinct=True).of_dtype(given.get("dtype"))
     if "labels" in given:
         return LabelSets(_validate.whole("labels", given["labels"], at_least=1))
     return Targets(_ends(given), bool(given["single"]), log=bool(given["log"]))

@@ -6,10 +6,19 @@ from functools import cache
 
 import numpy as np
 
+from discreet import _validate
 from discreet._typing import Array, Floats
 from discreet.errors import InvalidInput
 from discreet.readers.softmax import rows
 from discreet.sklearn.ranges import Ranges
+
+# Types of arrays of classes that a file names. Texts are as wide as the longest is.
+_KEPT = frozenset(
+    [
+        *("bool", "object", "float16", "float32", "float64"),
+        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    ]
+)
 
 # log₂ of what is left of a number without its exponent is looked up at so many steps, and between
 # them it is a straight line: within 2e-9.
@@ -32,7 +41,21 @@ class Labels(rows.Labels):
 
     def to_json(self) -> dict[str, object]:
         """Return what a file keeps."""
-        return {"classes": self.classes.tolist()}
+        name = self.classes.dtype.name
+        return {"classes": self.classes.tolist(), "dtype": name if name in _KEPT else None}
+
+    def of_dtype(self, name: str | None) -> "Labels":
+        """Return the same classes in an array of another type, as `to_json` says it.
+
+        Args:
+            name: of the type; None for numpy's own choice, and for files that do not say it.
+        """
+        if name is None:
+            return self
+        typed = self.classes.astype(name) if name in _KEPT else None
+        if typed is None or typed.tolist() != self.classes.tolist():
+            _validate.reject_argument("dtype", name, "a type that holds the classes")
+        return Labels(typed)
 
 
 @dataclass(frozen=True, eq=False)

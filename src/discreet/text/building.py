@@ -215,6 +215,14 @@ class Parts:
     words: Released[WordsLayout] | None
     names: Names | None
 
+    @property
+    def as_filed(self) -> "Parts":
+        """The same; vectors of topics are those that texts were counted at: on the lattice."""
+        if self.topics is None or self.table is None:
+            return self
+        vectors = self.table.layout.kernel.real_points.astype(np.float32)
+        return replace(self, topics=replace(self.topics, vectors=vectors))
+
 
 def run(
     plan: Plan,

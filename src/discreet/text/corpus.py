@@ -85,9 +85,10 @@ class Corpus:
         receipt: Receipt,
     ) -> None:
         self._plan = plan
-        self._parts = parts
+        # Vectors as a file has them: what was built answers as what was opened, to the bit.
+        self._parts = parts.as_filed
         self._threshold = threshold
-        self._word_vectors = words
+        self._word_vectors = None if words is None else words.astype(np.float16).astype(np.float32)
         self._guarantee = guarantee
         self._receipt = receipt
 
@@ -464,10 +465,23 @@ class Corpus:
 
         Each is an answer to the topic's own name, about the texts that are nearest to it alone.
         """
-        if self.topics is None or self.table is None:
-            raise InvalidInput("Expected a corpus with topics.")
-        order = np.argsort(-self.table.counts, kind="stable")
+        table, _ = self._counted
+        order = np.argsort(-table.counts, kind="stable")
         return [self._of_topic(int(at)) for at in order]
+
+    def ask_topic(self, topic: str) -> Answer:
+        """Return what the texts nearest to one public topic are: count, shares of labels, words.
+
+        Args:
+            topic: the name of one of `topics`.
+
+        Raises:
+            InvalidInput: there is no such topic.
+        """
+        _, topics = self._counted
+        if topic not in topics.names:
+            _validate.reject_argument("topic", topic, "the name of a topic of the corpus")
+        return self._of_topic(topics.names.index(topic))
 
     def speak(self, question: str, *, llm: Callable[[str], str] | None = None, **asked: Any) -> str:  # noqa: ANN401
         """Return an answer to read out: first what was released, quoted; then what a model adds.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import provenance
+from discreet import _validate, provenance
 from discreet._files import pack
 from discreet._version import __version__
 from discreet.accounting import Gaussian, Receipt
@@ -92,6 +92,7 @@ def _public(corpus: Corpus) -> dict[str, object]:
             "names": list(topics.names),
             "merged": [list(each) for each in topics.merged],
             "source": topics.source,
+            "reach": topics.reach,
         },
         "vocabulary": None
         if vocabulary is None
@@ -159,7 +160,10 @@ def _topics(settings: Any, members: Mapping[str, Released[Any]]) -> Topics | Non
         return None
     vectors = members["table"].layout.kernel.real_points
     merged = tuple(tuple(each) for each in given["merged"])
-    return Topics(tuple(given["names"]), vectors, merged, given["source"])
+    reach = given.get("reach")  # files of before do not have it
+    if reach is not None:
+        _validate.real("reach", reach)
+    return Topics(tuple(given["names"]), vectors, merged, given["source"], reach)
 
 
 def _names(

@@ -4,6 +4,8 @@ Then pickles of versions that knew less.
 """
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from resealing import contents, resealed
 
 import discreet
-from discreet import CorruptRelease, InvalidInput, NotPrivateWarning
+from discreet import CorruptRelease, InvalidInput, NotPrivateWarning, PrivacyLeakWarning
 
 pytest.importorskip("sklearn")
 
@@ -212,6 +214,176 @@ def test_a_file_of_a_table_is_fitted_again_with_its_schema(tmp_path):
     assert again.columns == Schema(COLUMNS)
     with pytest.raises(NotFittedError):
         again.predict(rows)
+
+
+AGAIN = (
+    "bounds, rounds",
+    "norm, classes",
+    "bounds, least squares",
+    "columns, logarithms of two numbers",
+    "private columns",
+)
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_file_has_what_is_public_as_parameters(name, tmp_path):
+    """Whoever fits again needs them: else they would be taken from the new rows."""
+    model, rows = fitted(name)
+    model.save(tmp_path / "model")
+    again = discreet.load(tmp_path / "model")
+    options = CASES[name][1]
+    for parameter in ("bounds", "norm", "columns", "classes", "target_bounds"):
+        assert (getattr(again, parameter, None) is None) == (parameter not in options)
+    if "norm" in options:
+        assert again.norm == options["norm"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        fresh = clone(again).fit(rows, CASES[name][3])
+    assert fresh._targets.to_json() == model._targets.to_json()
+    assert fresh._columns.to_json() == model._columns.to_json()
+
+
+def test_what_was_taken_from_rows_is_no_parameter_of_a_file(tmp_path):
+    with pytest.warns(PrivacyLeakWarning):
+        model = PrivateClassifier(4.0, 1e-5, rows_hint=ROWS).fit(X, LABELS)
+    model.save(tmp_path / "model")
+    again = discreet.load(tmp_path / "model")
+    assert again.leaks_ == ("bounds", "classes")
+    assert (again.bounds, again.classes) == (None, None)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    with pytest.warns(PrivacyLeakWarning, match="bounds"):
+        clone(again).fit(X, LABELS)
+
+
+CLASSES = {
+    "texts": LABELS,
+    "texts as objects": LABELS.astype(object),
+    "a categorical": pd.Categorical(LABELS),
+    "whole numbers": (X[:, 0] > 0.5) * 7 - 3,
+    "small numbers": (X[:, 0] > 0.5).astype(np.uint8),
+    "large numbers": (X[:, 0] > 0.5) * 2**50,
+    "numbers": np.where(X[:, 0] > 0.5, 2.0, 1.0).astype(np.float32),
+    "booleans": X[:, 0] > 0.5,
+}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_classes_are_of_the_type_that_they_had(kind, tmp_path):
+    y = CLASSES[kind]
+    model = PrivateClassifier(4.0, 1e-5, bounds=(0, 1), rows_hint=ROWS, reader="average")
+    with pytest.warns(PrivacyLeakWarning, match="labels that occur"):
+        model.fit(X, y)
+    model.save(tmp_path / "model")
+    again = discreet.load(tmp_path / "model")
+    for ours, theirs in ((model.classes_, again.classes_), (model.predict(X), again.predict(X))):
+        assert ours.dtype == theirs.dtype
+        assert ours.tolist() == theirs.tolist()
+        assert list(map(type, ours.tolist())) == list(map(type, theirs.tolist()))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", "U1", "U999999999", "V8", "datetime64[D]", 5, ["int8"]]
+)
+def test_a_type_that_does_not_hold_the_classes_is_refused(dtype, tmp_path):
+    model, _ = fitted("columns, classes")
+
+    def change(settings, _):
+        settings["estimator"]["targets"]["dtype"] = dtype
+
+    path = tmp_path / "model"
+    path.write_bytes(resealed(to_bytes(model.release_for_file()), change))
+    with pytest.raises(CorruptRelease, match="Expected"):
+        discreet.load(path)
+
+
+def test_a_type_that_is_too_small_for_the_classes_is_refused(tmp_path):
+    model = PrivateClassifier(4.0, 1e-5, bounds=(0, 1), classes=[1, 300], reader="average")
+    model.fit(X, np.where(X[:, 0] > 0.5, 300, 1))
+
+    def change(settings, _):
+        settings["estimator"]["targets"]["dtype"] = "int8"
+
+    path = tmp_path / "model"
+    path.write_bytes(resealed(to_bytes(model.release_for_file()), change))
+    with pytest.raises(CorruptRelease, match="holds the classes"):
+        discreet.load(path)
+
+
+def test_files_that_do_not_say_the_type_of_classes_are_opened(tmp_path):
+    """As those of earlier versions."""
+    model, rows = fitted("columns, classes")
+
+    def change(settings, _):
+        del settings["estimator"]["targets"]["dtype"]
+
+    path = tmp_path / "model"
+    path.write_bytes(resealed(to_bytes(model.release_for_file()), change))
+    np.testing.assert_array_equal(discreet.load(path).predict(rows), model.predict(rows))
+
+
+OTHER_PROCESS = """
+import pathlib, sys
+import numpy as np, pandas as pd, polars as pl
+import discreet
+folder = pathlib.Path(sys.argv[1])
+frame = pd.read_parquet(folder / "rows.parquet")
+tables = {
+    "pandas": frame,
+    "polars": pl.read_parquet(folder / "rows.parquet"),
+    "Arrow": __import__("pyarrow.parquet").parquet.read_table(folder / "rows.parquet"),
+    "columns": {name: frame[name].to_numpy() for name in frame},
+}
+found = {}
+for name in ("classes", "numbers"):
+    model = discreet.load(folder / name)
+    for kind, table in tables.items():
+        found[f"{name} of {kind}"] = model.predict(table)
+    try:
+        model.predict(frame.drop(columns="zeal"))
+    except discreet.InvalidInput as error:
+        found[f"{name} without zeal"] = np.array(str(error))
+found["probabilities"] = discreet.load(folder / "classes").predict_proba(frame)
+found["stderr"] = discreet.load(folder / "numbers").predict(frame, return_std=True)[1]
+found["arrays"] = discreet.load(folder / "arrays").predict(np.load(folder / "rows.npy"))
+np.savez(folder / "found.npz", **found)
+"""
+
+
+@pytest.mark.slow
+def test_another_process_predicts_the_same_of_tables_of_any_kind(tmp_path):
+    pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+    pytest.importorskip("polars", reason="needs polars")
+    models = {
+        "classes": fitted("private columns")[0],
+        "numbers": fitted("columns, numbers")[0],
+        "arrays": fitted("bounds, averages of classes")[0],
+    }
+    for name, model in models.items():
+        model.save(tmp_path / name)
+    FRAME.to_parquet(tmp_path / "rows.parquet")
+    np.save(tmp_path / "rows.npy", X)
+    command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True)
+    found = dict(np.load(tmp_path / "found.npz"))
+    for name in ("classes", "numbers"):
+        for kind in ("pandas", "polars", "Arrow", "columns"):
+            np.testing.assert_array_equal(found[f"{name} of {kind}"], models[name].predict(FRAME))
+        with pytest.raises(InvalidInput) as raised:
+            models[name].predict(FRAME.drop(columns="zeal"))
+        assert str(found[f"{name} without zeal"]) == str(raised.value)
+    np.testing.assert_array_equal(found["probabilities"], models["classes"].predict_proba(FRAME))
+    _, stderr = models["numbers"].predict(FRAME, return_std=True)
+    np.testing.assert_array_equal(found["stderr"], stderr)
+    np.testing.assert_array_equal(found["arrays"], models["arrays"].predict(X))
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_a_pickle_is_not_opened_and_said_to_be_one(protocol, tmp_path):
+    model, _ = fitted("columns, classes")
+    path = tmp_path / "model"
+    path.write_bytes(pickle.dumps(model, protocol=protocol))
+    with pytest.raises(CorruptRelease, match=r"looks like a pickle.*model\.save"):
+        discreet.load(path)
 
 
 def test_what_is_not_fitted_is_not_saved(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 
 import discreet
+from discreet.integrations.retrieval import PublicPassages, source_of
 from discreet.serve import Limits, Settings, Tokens, application, new_token
 from discreet.serve.running import Guarded
 
@@ -86,6 +87,29 @@ def test_a_corpus_gives_the_same_answer(served, folder):
     for question in ("the card arrived", "horse"):
         assert served["corpus"].ask(question, topics=2) == corpus.ask(question, topics=2)
         assert str(served["corpus"].ask(question)) == str(corpus.ask(question))
+
+
+def test_a_topic_gives_the_same_answer(served, folder):
+    corpus = opened(folder, "corpus")
+    for each in corpus.map():
+        assert served["corpus"].ask_topic(each.question) == each
+    with pytest.raises(discreet.InvalidInput, match="the name of a topic"):
+        served["corpus"].ask_topic("no topic")
+
+
+def test_retrievers_take_what_is_served(served, folder):
+    """The same texts and figures as of the file."""
+    corpus, memory = (opened(folder, name) for name in ("corpus", "memory"))
+    sources = [served["corpus"], corpus.with_encoder(corpora.encode)]
+    there, here = (source_of(each).find("card horse", 6) for each in sources)
+    assert there == here
+    pages, points = ["one page", "another"], np.array([[1.0, 0.0], [0.0, 1.0]])
+    there, here = (
+        PublicPassages(each, pages, vectors=points, encoder=lambda text: QUERIES[0]).find("why", 2)
+        for each in (served["memory"], memory)
+    )
+    assert [each.text for each in there] == [each.text for each in here]
+    close([each.score for each in there], [each.score for each in here])
 
 
 def test_names_cards_and_promises(served, folder):

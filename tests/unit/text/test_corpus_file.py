@@ -8,7 +8,7 @@ from resealing import contents, resealed
 import discreet
 from discreet.errors import CorruptRelease, NotPrivateWarning
 from discreet.testing import Seeded
-from discreet.text import Corpus, PublicWords
+from discreet.text import Corpus, PublicTexts, PublicWords
 from discreet.text.file import to_bytes
 
 SPEND = {"epsilon": 4.0, "delta": 1e-4, "rows_hint": None}
@@ -17,6 +17,7 @@ PARTS = {
     "many labels": {"topics": TOPICS, "classes": list("abcdefg")},
     "merged topics": {"topics": TOPICS, "rows_hint": 9},
     "found topics": {"topics": PublicWords(["card", "rate", "horse", "loan"]), "rows_hint": 9},
+    "topics of texts": {"topics": PublicTexts(texts(60, seed=9), topics=4)},
     "words": {"topics": TOPICS, "words": VOCABULARY},
     "facts": {"facts": True},
     "everything": {"topics": TOPICS, "classes": CLASSES, "words": VOCABULARY, "facts": True},
@@ -25,7 +26,7 @@ PARTS = {
 
 def build(parts, *, people=None, count=300, **changes):
     asked = SPEND | PARTS[parts] | changes
-    their = labels(count) if "classes" in asked else None
+    their = labels(count, classes=asked["classes"]) if "classes" in asked else None
     return Corpus.build(texts(count), their, encoder=encode, people=people, **asked)
 
 
@@ -56,10 +57,13 @@ def test_a_file_brings_the_same_corpus_back(parts, by_person, tmp_path):
             assert all(np.array_equal(*pair) for pair in pairs)
         again = again.with_encoder(encode)
         for question in ("card arrived", "what is with horse music?", "Florbinitis"):
-            assert str(again.ask(question)) == str(corpus.ask(question))
+            assert again.ask(question, topics=99) == corpus.ask(question, topics=99)  # to the bit
         assert again.facts == corpus.facts
+        assert np.array_equal(again.word_vectors, corpus.word_vectors)
         if "topics" in PARTS[parts]:
-            assert list(map(str, again.map())) == list(map(str, corpus.map()))
+            assert again.map() == corpus.map()
+            assert again.topics.vectors.tobytes() == corpus.topics.vectors.tobytes()
+            assert again.topics.reach == corpus.topics.reach
     one, other = contents(to_bytes(again)), contents(to_bytes(corpus))
     assert one[0] == other[0]
     assert one[1].keys() == other[1].keys()
@@ -70,6 +74,17 @@ def test_a_corpus_of_test_noise_says_so_when_it_is_opened(tmp_path):
     build("topics", entropy=Seeded(1)).save(tmp_path / "corpus.safetensors")
     with pytest.warns(NotPrivateWarning):
         Corpus.load(tmp_path / "corpus.safetensors")
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], [5, -2], [True, False], [0.5, 2.0]], ids=str)
+def test_labels_of_a_file_are_what_they_were(classes, tmp_path):
+    corpus = build("topics", classes=classes)
+    corpus.save(tmp_path / "corpus.safetensors")
+    again = discreet.load(tmp_path / "corpus.safetensors").with_encoder(encode)
+    assert list(map(repr, again.classes)) == list(map(repr, corpus.classes))
+    for text in ("card arrived", "horse music"):
+        assert repr(again.label_of(text)) == repr(corpus.label_of(text))
+        assert again.ask(text).shares == corpus.ask(text).shares
 
 
 @pytest.fixture(scope="module")
