@@ -50,8 +50,10 @@ from discreet.sums.mechanism import (
     shows_options,
 )
 from discreet.sums.source import Layers, RowSource, tables_of
+from discreet.tables.doors import takes_stores
 
 
+@takes_stores("values")
 def build(
     keys: Array,
     values: Array = None,
@@ -286,6 +288,7 @@ class Builder(ReleaseBuilder[Options, Layout, Memory]):
         return self._release(entropy)
 
 
+@takes_stores("values")
 def least_squares(
     keys: Array,
     values: Array = None,
@@ -448,6 +451,7 @@ class LeastSquaresBuilder(ReleaseBuilder[LeastSquaresOptions, Moments, LeastSqua
         return fit
 
 
+@takes_stores("labels")
 def softmax_regression(
     keys: Array,
     labels: Array = None,
@@ -548,6 +552,7 @@ def softmax_regression(
     return _built(SOFTMAX, rows, options, entropy, counted, progress=progress, workers=None)
 
 
+@takes_stores("weights")
 def distances(
     points: Array,
     weights: Array = None,
