@@ -22,6 +22,11 @@ HEAVY = (
     "pyarrow",
     "dask",
     "distributed",
+    "chromadb",
+    "datasets",
+    "faiss",
+    "lancedb",
+    "psycopg",
     "starlette",
     "uvicorn",
 )

@@ -204,8 +204,8 @@ def _parsed(
 
 def _check(fits: bool, field: Field, where: str) -> None:  # noqa: FBT001
     if not fits:
-        lists = field.kind in _ELEMENTS or field.parsed
-        wanted = "lists of one length, complete," if lists else "no missing value"
+        wanted = "lists of one length, complete," if field.kind in _ELEMENTS else "no missing value"
+        wanted = "lists of one length, as [1, 2, 3]," if field.parsed else wanted
         raise InvalidInput(f"Expected {wanted} in {field.name} of {where}.")
 
 
