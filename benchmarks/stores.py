@@ -28,29 +28,35 @@ from discreet.testing import Seeded
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "tests" / "support"))
 
+Floats = np.ndarray
+Stack = contextlib.ExitStack
+
 MOST = 1.3
 OPTIONS = {"epsilon": 1.0, "delta": 1e-6}
 
 
-def rows_of(count, dim):
+def rows_of(count: int, dim: int) -> tuple[Floats, Floats]:
     """Return embeddings of length one, and a rating of each."""
     rng = np.random.default_rng(0)
     keys = rng.standard_normal((count, dim), dtype=np.float32)
     keys /= np.linalg.norm(keys, axis=1, keepdims=True)
-    return keys, rng.uniform(-1, 1, count).astype(np.float32)
+    return keys, rng.integers(-8, 9, count).astype(np.float32) / 8
 
 
-def arrow_of(keys, ratings):
+def arrow_of(keys: Floats, ratings: Floats) -> pa.Table:
+    """Return both as columns."""
     lists = pa.FixedSizeListArray.from_arrays(pa.array(keys.ravel()), keys.shape[1])
     return pa.table({"embedding": lists, "rating": ratings})
 
 
-def of_parquet(folder, keys, ratings, _):
+def of_parquet(folder: pathlib.Path, keys: Floats, ratings: Floats, stack: Stack) -> Rows:
+    """Write a file."""
     parquet.write_table(arrow_of(keys, ratings), folder / "rows.parquet")
     return Rows(folder / "rows.parquet", keys="embedding", values="rating")
 
 
-def of_chroma(folder, keys, ratings, _):
+def of_chroma(folder: pathlib.Path, keys: Floats, ratings: Floats, stack: Stack) -> Rows:
+    """Fill a collection on the disk."""
     import chromadb
 
     settings = chromadb.Settings(anonymized_telemetry=False)
@@ -66,14 +72,16 @@ def of_chroma(folder, keys, ratings, _):
     return Rows(made, values="rating")
 
 
-def of_lance(folder, keys, ratings, _):
+def of_lance(folder: pathlib.Path, keys: Floats, ratings: Floats, stack: Stack) -> Rows:
+    """Fill a table of LanceDB."""
     import lancedb
 
     made = lancedb.connect(folder / "lance").create_table("reviews", arrow_of(keys, ratings))
     return Rows(made, values="rating")
 
 
-def of_faiss(_, keys, ratings, __):
+def of_faiss(folder: pathlib.Path, keys: Floats, ratings: Floats, stack: Stack) -> Rows:
+    """Fill a flat index with ids of its own."""
     import faiss
 
     index = faiss.IndexIDMap(faiss.IndexFlatIP(keys.shape[1]))
@@ -83,7 +91,8 @@ def of_faiss(_, keys, ratings, __):
     return Rows(Vectors(index, {"rating": beside}), values="rating")
 
 
-def of_inverted_lists(_, keys, ratings, __):
+def of_inverted_lists(folder: pathlib.Path, keys: Floats, ratings: Floats, stack: Stack) -> Rows:
+    """Fill inverted lists."""
     import faiss
 
     index = faiss.index_factory(keys.shape[1], "IVF256,Flat")
@@ -92,7 +101,8 @@ def of_inverted_lists(_, keys, ratings, __):
     return Rows(Vectors(index, {"rating": ratings}), values="rating")
 
 
-def of_dataset(folder, keys, ratings, _):
+def of_dataset(folder: pathlib.Path, keys: Floats, ratings: Floats, stack: Stack) -> Rows:
+    """Save a dataset of Hugging Face."""
     import datasets
 
     datasets.disable_progress_bars()
@@ -100,7 +110,8 @@ def of_dataset(folder, keys, ratings, _):
     return Rows(datasets.load_from_disk(folder / "dataset"), values="rating")
 
 
-def of_postgres(_, keys, ratings, stack):
+def of_postgres(folder: pathlib.Path, keys: Floats, ratings: Floats, stack: Stack) -> Rows:
+    """Start PostgreSQL and fill a table."""
     import psycopg
     from clusters import Cluster
 
@@ -127,7 +138,7 @@ STORES = {
 }
 
 
-def measure(rows, count):
+def measure(rows: Rows, count: int) -> tuple[float, float, np.ndarray]:
     """Return the seconds of a read and of a build, and the memory's noisy integers."""
     start = time.perf_counter()
     for _ in rows:
@@ -137,7 +148,8 @@ def measure(rows, count):
     return read - start, time.perf_counter() - read, memory.released.state
 
 
-def main():
+def main() -> None:
+    """Fill, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=384)

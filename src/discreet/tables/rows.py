@@ -8,8 +8,9 @@ import glob
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -389,7 +390,7 @@ def _part(path: Path, name: str) -> Part:
     return ParquetPart(path, name)
 
 
-def sized(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+def sized(chunks: Iterable[Chunk]) -> Generator[Chunk, None, None]:
     """Yield the same rows in the same order, in chunks of about 2^22 numbers, at least one row."""
     held: list[Chunk] = []
     rows = 0
@@ -406,13 +407,13 @@ def sized(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         yield _joined(held)
 
 
-def read_ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+def read_ahead(chunks: Generator[Chunk, None, None]) -> Iterator[Chunk]:
     """Yield the same chunks; another thread reads the next one meanwhile.
 
     Args:
         chunks: of a source that another thread may read.
     """
-    with ThreadPoolExecutor(1, "discreet-reading") as reader:
+    with closing(chunks), ThreadPoolExecutor(1, "discreet-reading") as reader:
         coming = reader.submit(next, chunks, None)
         while (chunk := coming.result()) is not None:
             coming = reader.submit(next, chunks, None)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from stores import (
+from vector_stores import (
     CHANGED,
     COUNT,
     DIM,
@@ -83,7 +83,8 @@ def test_codes_are_read_if_their_table_is_public():
     """Of inverted lists, too: as FAISS itself reconstructs them."""
     for kind, ids in (("SQ8", None), ("IVF4,SQ8", IDS), ("IDMap,PQ4x4", IDS), ("IVF4,PQ4x4", IDS)):
         index = index_of(kind, ids)
-        columns = {"rating": RATING if ids is None else by_id(RATING)}
+        places = np.arange(COUNT)
+        columns = {"rating": places if ids is None else by_id(places)}
         refused(Vectors(index, columns), "keeps codes, by a table that was trained on vectors")
         rows = Rows(Vectors(index, columns, trained_on_public=True), values="rating")
         keys, values = map(np.concatenate, zip(*rows, strict=True))

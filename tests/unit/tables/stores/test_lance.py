@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from stores import EMBEDDING, RATING, TABLE, bits, check_bits, refused
+from vector_stores import EMBEDDING, RATING, TABLE, bits, check_bits, refused
 
 from discreet.tables import Rows
 

@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
-from stores import COUNT, EMBEDDING, KIND, NAME, PERSON, RATING, bits, check_bits, refused
+from vector_stores import COUNT, EMBEDDING, KIND, NAME, PERSON, RATING, bits, check_bits, refused
 
 from discreet.errors import InvalidInput
 from discreet.tables import Query, Rows
