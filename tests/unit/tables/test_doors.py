@@ -1,4 +1,4 @@
-"""Front doors that take a store: here one that looks like Chroma's, so that no library is needed."""
+"""Front doors that take a store: here one that looks like Chroma's; no library is needed."""
 
 import threading
 
@@ -23,7 +23,8 @@ class Collection:
         ids = [str(place) for place in range(COUNT)] if ids is None else ids
         places = [int(each) for each in ids]
         cells = [
-            {"rating": RATING[place], "name": NAME[place], "kind": KIND[place]} for place in places
+            {"rating": RATING[place].item(), "name": NAME[place], "kind": KIND[place]}
+            for place in places
         ]
         return {"ids": ids, "embeddings": EMBEDDING[places], "metadatas": cells}
 
@@ -60,7 +61,7 @@ def test_every_front_door_takes_one():
     same = np.testing.assert_array_equal
     same(logits(Collection(), "kind"), logits(EMBEDDING, KIND))
     same(coefficients(Collection(), "rating"), coefficients(EMBEDDING, RATING[:, None]))
-    options = {"p": 2, "bounds": (-1, 1), "epsilon": 1.0, "delta": 1e-6}
+    options = {"p": 2, "features": 100, "bounds": (-1, 1), "epsilon": 1.0, "delta": 1e-6}
     one = discreet.distances(Collection(), weights="rating", **options, entropy=Seeded(1))
     two = discreet.distances(EMBEDDING, RATING, **options, entropy=Seeded(1))
     same(one.query(np.eye(8)), two.query(np.eye(8)))
@@ -69,7 +70,7 @@ def test_every_front_door_takes_one():
 def test_what_is_no_name_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="names of values, or of labels"):
         bits(Collection())
-    with pytest.raises(InvalidInput, match="values to be names of columns, .* it is a ndarray"):
+    with pytest.raises(InvalidInput, match=r"values to be names of .* it is a ndarray"):
         bits(Collection(), RATING)
     with pytest.raises(InvalidInput, match="groups to be the name of one column"):
         bits(Collection(), "rating", groups=NAME)
