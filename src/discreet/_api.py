@@ -51,8 +51,10 @@ from discreet.sums.mechanism import (
     shows_options,
 )
 from discreet.sums.source import Layers, RowSource, tables_of
+from discreet.tables.doors import takes_stores
 
 
+@takes_stores("values")
 def build(
     keys: Array,
     values: Array = None,
@@ -102,7 +104,9 @@ def build(
         keys: shape (n, d), or (*heads, n, d); an array, a memory map or a torch tensor, or an
             iterator of such chunks. Longer keys than `key_norm` are clipped to it. Without values:
             an iterable of chunks (keys, values) or (keys, values, groups), such as
-            `discreet.tables.Rows`; all rows of a record belong in one chunk.
+            `discreet.tables.Rows`; all rows of a record belong in one chunk. Or where vectors live
+            (Chroma, LanceDB, FAISS, PostgreSQL, Hugging Face: `docs/howto/stores.md`): then values
+            and groups are names of metadata or columns.
         values: shape (n, d_v), or (*heads, n, d_v); likewise. Clipped to `value_norm`.
         epsilon: above 0.
         delta: above 0; well below one over the number of people.
@@ -292,6 +296,7 @@ class Builder(ReleaseBuilder[Options, Layout, Memory]):
         return self._release(entropy)
 
 
+@takes_stores("values")
 def least_squares(
     keys: Array,
     values: Array = None,
@@ -336,7 +341,9 @@ def least_squares(
         keys: shape (n, d), or (*heads, n, d); an array, a memory map or a torch tensor, or an
             iterator of such chunks. Longer keys than `key_norm` are clipped to it. Without values:
             an iterable of chunks (keys, values) or (keys, values, groups), such as
-            `discreet.tables.Rows`; all rows of a record belong in one chunk.
+            `discreet.tables.Rows`; all rows of a record belong in one chunk. Or where vectors live
+            (Chroma, LanceDB, FAISS, PostgreSQL, Hugging Face: `docs/howto/stores.md`): then values
+            and groups are names of metadata or columns.
         values: shape (n, d_v), or (*heads, n, d_v); likewise. Clipped to `value_norm`.
         epsilon: above 0.
         delta: above 0; well below one over the number of people.
@@ -459,6 +466,7 @@ class LeastSquaresBuilder(ReleaseBuilder[LeastSquaresOptions, Moments, LeastSqua
         return fit
 
 
+@takes_stores("labels")
 def softmax_regression(
     keys: Array,
     labels: Array = None,
@@ -503,7 +511,8 @@ def softmax_regression(
         keys: shape (n, d); an array, a memory map or a torch tensor. Longer keys than `key_norm`
             are clipped to it. Or, with labels=None, a function without arguments that returns a new
             iterator of chunks (keys, labels) or (keys, labels, groups) each time, or an object that
-            can be iterated over again.
+            can be iterated over again. Or where vectors live (`docs/howto/stores.md`): then labels
+            and groups are names of metadata or columns.
         labels: each of them one of `classes`, shape (n,).
         classes: all labels that there may be; public, numbers or texts. A label beyond them is
             refused.
@@ -564,6 +573,7 @@ def softmax_regression(
     return _built(SOFTMAX, rows, options, entropy, counted, progress=progress, workers=None)
 
 
+@takes_stores("weights")
 def distances(
     points: Array,
     weights: Array = None,
@@ -604,7 +614,8 @@ def distances(
     Args:
         points: shape (n, d), or (n,) for one column; an array, a memory map or a torch tensor. With
             weights=None also an iterable of chunks (points, weights) or (points, weights, groups),
-            such as `discreet.tables.Rows`.
+            such as `discreet.tables.Rows`. Or where vectors live (`docs/howto/stores.md`): then
+            weights and groups are names of metadata or columns.
         weights: shape (n,), of any sign; clipped to `weight_bound`. None if all rows weigh one.
         p: the power: distances are Σ_j |y_j - x_j|^p. Above 0, at most 16.
         bounds: lower and upper ends of the points, a number each or one for each column. Public:

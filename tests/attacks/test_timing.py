@@ -6,6 +6,7 @@ call by call the same is done for two data sets that differ in one row. Texts ar
 what is done with one follows its words.
 """
 
+import gc
 import sys
 import time
 from dataclasses import replace
@@ -27,7 +28,10 @@ _ITS_OWN = ("threading.py", "thread.py", "weakref.py", "_weakrefset.py", "pathli
 
 
 def calls(work):
-    """Every call while something is done, of Python and of C, in order."""
+    """Every call while something is done, of Python and of C, in order.
+
+    Without garbage collection, which comes when it likes and calls whom it likes.
+    """
     made = []
 
     def hear(frame, event, what):
@@ -39,11 +43,13 @@ def calls(work):
         elif event == "c_call" and "lock" not in what.__qualname__.lower():
             made.append((file, what.__qualname__))
 
+    gc.disable()
     sys.setprofile(hear)
     try:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return made
 
 

@@ -146,6 +146,7 @@ def test_the_core_is_light():
         "postgres",
         "serve",
         "sklearn",
+        "stores",
         "text",
         "torch",
         "transformers",
@@ -167,7 +168,7 @@ def test_every_dependency_has_a_range_here_and_a_pin_in_the_constraints():
     "extras",
     [
         "dev,diffusers,parquet,plots,sklearn,transformers",
-        pytest.param("browser,docs,examples,langchain,llama-index", marks=pytest.mark.slow),
+        pytest.param("browser,docs,examples,langchain,llama-index,stores", marks=pytest.mark.slow),
     ],
 )
 def test_whatever_the_tests_need_is_pinned_and_installed_as_pinned(extras):

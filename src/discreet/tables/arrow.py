@@ -107,6 +107,15 @@ def is_text(kind: Arrow) -> bool:
     return any(test(_plain(kind)) for test in _TEXTS)
 
 
+def embeddings(schema: Arrow) -> list[str]:
+    """Return the names of the columns that hold lists of numbers with a point."""
+    return [
+        each.name
+        for each in schema
+        if _is_nested(each.type) and types.is_floating(_plain(each.type.value_type))
+    ]
+
+
 def numbers(batch: Arrow, names: tuple[str, ...], where: str) -> NDArray[Any]:
     """Return columns of numbers, or lists of one length, as the rows of an array (m, width)."""
     columns = [_column(batch, name, where) for name in names]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, NoReturn, Protocol
 
 from numpy.typing import NDArray
 
@@ -150,11 +150,13 @@ class Part(abc.ABC):
         name: public, and its own among the parts of a source.
         where: what messages call it.
         again: whether it can be read more than once.
+        ahead: whether another thread may read it, while rows that came before are added up.
     """
 
     name: str
     where: str
     again: ClassVar[bool] = True
+    ahead: ClassVar[bool] = False
 
     @abc.abstractmethod
     def opened(self, columns: Columns) -> AbstractContextManager[Reading]:
@@ -169,6 +171,20 @@ class Part(abc.ABC):
         """Return the number of rows, if it is known without reading them. PRIVATE."""
         with self.opened(columns) as reading:
             return reading.rows
+
+    def own_keys(self) -> str:
+        """Return the table's own name for its embeddings, if it has one."""
+        raise InvalidInput('Expected keys to be names of columns, like "embedding".')
+
+    def close(self) -> None:  # noqa: B027 (most keep nothing)
+        """Let go of what is kept between passes, if anything is."""
+
+
+class InMemory:
+    """What stays in this process. PRIVATE."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Rows are private and are never pickled; parts of files can be.")
 
 
 @dataclass(frozen=True)
@@ -257,6 +273,23 @@ def needing_pyarrow(what: object, *, to: str = "read") -> Iterator[None]:
         raise InvalidInput(
             f"Expected pyarrow to {to} {what}: pip install 'discreet[parquet]'."
         ) from None
+
+
+def the_one(names: Sequence[str], known: Iterable[str], where: str) -> str:
+    """Return the only column of embeddings, of which there must be one.
+
+    Args:
+        names: of the columns that may hold them.
+        known: of all columns.
+        where: what messages call the table.
+    """
+    if len(names) != 1:
+        count = "several columns" if names else "no column"
+        raise InvalidInput(
+            f"Expected keys to name a column of {where}, which has {count} of embeddings by "
+            f"{'their types' if names else 'its type'}: {listed(names or known)}."
+        )
+    return names[0]
 
 
 def check_unpacked(path: Path, size: int) -> None:

@@ -1,14 +1,16 @@
 """Rows of tables, wherever they are: chunks of keys and values, and of whole records.
 
-`parts_of` finds the tables: files, folders, patterns, or Arrow's own. `sized` cuts and joins chunks
-to one size; `gathered` has every record wholly in one of them.
+`parts_of` finds the tables: files, folders, patterns, Arrow's own, or stores. `sized` cuts and
+joins chunks to one size; `gathered` has every record wholly in one of them.
 """
 
 import glob
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from discreet.tables.columns import (
     needing_pyarrow,
 )
 from discreet.tables.files import ArrayPart
+from discreet.tables.stores import is_store, store_part
 
 _TABLES = (".parquet", ".npz", ".safetensors")
 
@@ -59,9 +62,12 @@ class Rows:
         source: a directory (read recursively, sorted), a pattern like "data/*.parquet", a file
             (.parquet, .npz or .safetensors) or a list of them; or anything that speaks Arrow: a
             table, a data frame of pandas or Polars, a relation of DuckDB, a dataset or reader of
-            pyarrow, or an iterable of such tables and batches.
+            pyarrow, or an iterable of such tables and batches; or where vectors live: a collection
+            of Chroma, a table of LanceDB, a dataset of Hugging Face, `Query` (PostgreSQL),
+            `Vectors` (FAISS).
         keys: the column of lists, or columns of numbers: "embedding", "age,income" or
-            ["age", "income"].
+            ["age", "income"]. None for a store's own name of its embeddings, or its only column of
+            them.
         values: likewise.
         labels: the column of labels, instead of values.
         groups: the column that says which record a row belongs to, whole numbers or texts.
@@ -73,16 +79,23 @@ class Rows:
         self,
         source: object,
         *,
-        keys: Names,
+        keys: Names | None = None,
         values: Names | None = None,
         labels: str | None = None,
         groups: str | None = None,
         widths: tuple[int, int] | None = None,
     ) -> None:
-        self._columns = Columns.of(keys, values, labels, groups)
         nothing = widths is not None and isinstance(source, list) and not source
+        if keys is not None:  # what is wrong with names is said before anything is looked for
+            Columns.of(keys, values, labels, groups)
         self._tables = [] if nothing else parts_of(source)
         self._given_widths = widths
+        try:
+            keys = self._tables[0].own_keys() if keys is None and self._tables else keys
+            self._columns = Columns.of(keys or "", values, labels, groups)
+        except BaseException:
+            self.close()
+            raise
 
     def __repr__(self) -> str:
         return f"<Rows of {self.name}: private>"
@@ -97,7 +110,8 @@ class Rows:
 
         A record's rows lie where they lie: whoever bounds what a record adds must gather them.
         """
-        return sized(self._alike())
+        chunks = sized(self._alike())
+        return read_ahead(chunks) if all(each.ahead for each in self._tables) else chunks
 
     def parts(self) -> list["Rows"]:
         """Return one for each file, or fragment of a dataset; itself, if there is but one.
@@ -108,6 +122,14 @@ class Rows:
             return [self]
         widths = self._found_widths()
         return [self._part(each, widths) for each in self._tables]
+
+    def close(self) -> None:
+        """Let go of what a source keeps between passes, such as a transaction of PostgreSQL.
+
+        The next pass begins anew, and may see other rows.
+        """
+        for table in self._tables:
+            table.close()
 
     def check(self) -> None:
         """Raise `InvalidInput` if a file or schema is not what was asked for, or unlike others."""
@@ -252,6 +274,8 @@ def parts_of(given: object) -> list[Part]:
     ):
         return _files(given)
     with needing_pyarrow("tables"):
+        if is_store(given):
+            return [store_part(given)]
         from discreet.tables.streams import arrow_parts
     return arrow_parts(given)
 
@@ -366,7 +390,7 @@ def _part(path: Path, name: str) -> Part:
     return ParquetPart(path, name)
 
 
-def sized(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+def sized(chunks: Iterable[Chunk]) -> Generator[Chunk, None, None]:
     """Yield the same rows in the same order, in chunks of about 2^22 numbers, at least one row."""
     held: list[Chunk] = []
     rows = 0
@@ -381,6 +405,19 @@ def sized(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
             rows += len(piece[0])
     if held:
         yield _joined(held)
+
+
+def read_ahead(chunks: Generator[Chunk, None, None]) -> Iterator[Chunk]:
+    """Yield the same chunks; another thread reads the next one meanwhile.
+
+    Args:
+        chunks: of a source that another thread may read.
+    """
+    with closing(chunks), ThreadPoolExecutor(1, "discreet-reading") as reader:
+        coming = reader.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = reader.submit(next, chunks, None)
+            yield chunk
 
 
 def gathered(

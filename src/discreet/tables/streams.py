@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.errors import InvalidInput
 from discreet.tables.arrow import Arrow, chunk_of, forms_of, is_text
-from discreet.tables.columns import Chunk, Columns, Forms, Part, sentences
+from discreet.tables.columns import Chunk, Columns, Forms, InMemory, Part, sentences
 
 # What a cell of a column of objects holds that is no number, no text and no list of them.
 _OTHER = "another type"
@@ -101,7 +101,7 @@ class _Batches:
                 yield chunk_of(batch.slice(start, _ROWS_AT_ONCE), self._columns, self._where)
 
 
-class _Readable(Part):
+class Readable(Part):
     """What can be read as often as wanted."""
 
     @abc.abstractmethod
@@ -119,15 +119,8 @@ class _Readable(Part):
             yield _Batches(self._batches(columns), columns, self.where, rows=self._count())
 
 
-class _InMemory:
-    """What stays in this process. PRIVATE."""
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("Rows are private and are never pickled; parts of files can be.")
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class _Table(_InMemory, _Readable):
+class _Table(InMemory, Readable):
     """A table, a data frame, or a relation that is asked again. PRIVATE."""
 
     given: Arrow
@@ -142,7 +135,7 @@ class _Table(_InMemory, _Readable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Tables(_InMemory, _Readable):
+class _Tables(InMemory, Readable):
     """Several tables or batches. PRIVATE."""
 
     given: Iterable[Arrow]
@@ -160,7 +153,7 @@ class _Tables(_InMemory, _Readable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Dataset(_Readable):
+class _Dataset(Readable):
     """A dataset, or one file of it.
 
     Attributes:
@@ -186,7 +179,7 @@ class _Dataset(_Readable):
             options["schema"] = schema
         if all(schema.names.count(name) == 1 for name in names):
             yield from self.given.to_batches(columns=names, **options)
-        yield _no_rows(schema)  # of which whoever looks for a column can say what there is
+        yield no_rows(schema)  # of which whoever looks for a column can say what there is
 
     def _count(self) -> int | None:
         """Return the number of rows in the footer, if it has one. PRIVATE."""
@@ -207,7 +200,7 @@ class _Dataset(_Readable):
                 )
 
 
-class _Once(_InMemory, Part):
+class _Once(InMemory, Part):
     """A stream that comes once. PRIVATE."""
 
     name = "stream"
@@ -335,7 +328,8 @@ def _drained(begin: list[Arrow], rest: Iterator[Arrow]) -> Iterator[Arrow]:
     yield from rest
 
 
-def _no_rows(schema: Arrow) -> Arrow:
+def no_rows(schema: Arrow) -> Arrow:
+    """Return a batch without rows, which has all columns of a schema."""
     return pa.RecordBatch.from_pylist([], schema=schema)
 
 
@@ -369,7 +363,7 @@ def _stream(given: Arrow, names: list[str]) -> Iterator[Arrow]:
         some = True
         yield batch
     if not some:
-        yield _no_rows(reader.schema)
+        yield no_rows(reader.schema)
 
 
 def _wanted(frame: Arrow, names: list[str]) -> Arrow:
