@@ -635,6 +635,14 @@ def demo(
     splits: Annotated[
         int, typer.Option(metavar="N", min=2, help="Random splits of the data to average over.")
     ] = 5,
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="In place of the page, write two of its releases here, to be served and asked: a "
+            "memory of digits and a corpus of questions. Takes seconds.",
+        ),
+    ] = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -642,8 +650,11 @@ def demo(
 
     Example: discreet demo
     """
-    from discreet.cli.demo import show
+    from discreet.cli.demo import show, write_files
 
+    if files is not None:
+        write_files(files, force=force, measured=picture is not None or as_json)
+        return
     show(output, picture=picture, splits=splits, force=force, as_json=as_json)
 
 
