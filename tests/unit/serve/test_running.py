@@ -136,6 +136,21 @@ def test_whoever_never_takes_answers_holds_nobody_up(port):
         each.close()
 
 
+def test_connections_that_are_too_many_are_told_so(folder):
+    """Those that ask get 429, never a 5xx; and when the others are gone, all is well."""
+    request = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
+    with process(folder / "memory.safetensors") as (port, _):
+        with contextlib.ExitStack() as stack:
+            for _ in range(512):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            found, _ = received(port, request)
+            too_many = "Expected fewer connections at once; try again in a second."
+            assert said(found) == (429, too_many)
+        end = time.monotonic() + 10
+        while received(port, request)[0].split()[1] != b"200":
+            assert time.monotonic() < end, "the server did not recover"
+
+
 def test_a_process_that_is_told_to_stop_stops_and_says_what_it_did(folder, tmp_path):
     log = tmp_path / "log"
     with (
@@ -166,7 +181,10 @@ def test_new_tokens_are_printed_and_let_in(folder, tmp_path):
     ("arguments", "sentence"),
     [
         ([], "Expected a file to serve."),
-        (["none.safetensors"], "Expected none.safetensors to be a file that discreet released."),
+        (
+            ["none.safetensors"],
+            "Expected none.safetensors to be a file that discreet released, and it is not there.",
+        ),
         (["FILE", "--host", "0.0.0.0"], "Expected --token-file for --host 0.0.0.0"),
         (["FILE", "--max-body", "0"], "Expected --max-body 0 to be a whole number >= 1."),
         (["FILE", "--at-once", "0"], "Expected --at-once 0 to be a whole number >= 1."),
@@ -187,6 +205,8 @@ def test_a_port_that_is_taken_is_said(folder):
         path = str(folder / "memory.safetensors")
         refused = CliRunner().invoke(cli, ["serve", path, "--port", str(port)])
     assert refused.exit_code == 2
+    assert refused.output.startswith("discreet: Expected an address that can be listened at")
+    assert f":{port} " in refused.output
     assert "in use" in refused.output
 
 
