@@ -55,7 +55,7 @@ async function begin() {
 }
 
 async function choose() {
-  const name = decodeURIComponent(location.hash.slice(1));
+  const name = location.hash.slice(1); // names need no quoting
   chosen = releases.find((each) => each.name === name) || releases[0];
   if (!chosen) return;
   const turn = ++newest;
@@ -113,13 +113,16 @@ function questions(about) {
   const numbers = hint(`${about.key_dim} numbers, with commas or blanks between; several questions, one a line.${shape}`);
   numbers.id = "of";
   const label = make("label", "Numbers to ask about", {for: "numbers"});
-  if (!examples.length) return [label, numbers, area, button];
+  const member = about.members > 1 ? [make("label", `Which of its ${about.members} memories, from 0 on`, {for: "member"}),
+    make("div", null, {class: "field"}, make("input", null,
+      {id: "member", type: "number", min: "0", max: `${about.members - 1}`, value: "0", required: ""}))] : [];
+  if (!examples.length) return [...member, label, numbers, area, button];
   const select = make("select", null, {id: "example"},
     ...examples.map((each, place) => make("option", each.name, {value: place})));
   const fill = () => { area.value = examples[select.value].query.join(", "); };
   select.addEventListener("change", fill);
   fill();
-  return [make("label", "A public example", {for: "example"}),
+  return [...member, make("label", "A public example", {for: "example"}),
     make("div", null, {class: "field examples"}, select), label, numbers, area, button];
 }
 
@@ -161,21 +164,22 @@ function fieldsOf(about) {
     }
     return {rows: [row]};
   }
-  const typed = at("numbers").value.trim();
+  const typed = at("numbers").value.trim(), member = at("member") ? {member: Number(at("member").value)} : {};
   if (typed.startsWith("[")) {
-    try { return {queries: JSON.parse(typed)}; } catch { throw new Error("Expected numbers, or lists of them as JSON."); }
+    try { return {queries: JSON.parse(typed), ...member}; } catch { throw new Error("Expected numbers, or lists of them as JSON."); }
   }
   const rows = typed.split("\n").filter((line) => line.trim());
   const queries = rows.map((line) => line.split(/[\s,;]+/).filter(Boolean).map(Number));
   if (!queries.length || queries.flat().some((each) => !Number.isFinite(each))) throw new Error("Expected numbers, such as 0.5, -0.25.");
-  return {queries};
+  return {queries, ...member};
 }
 
 async function ask(event) {
   event.preventDefault();
   const button = at("question").querySelector("button"), about = chosen, turn = newest;
+  if (button.ariaDisabled === "true") return;
   say("");
-  button.disabled = true;
+  button.ariaDisabled = "true"; // and not disabled, which would take the focus from it
   try {
     const fields = fieldsOf(about), path = `v1/${about.name}/${about.verb}`;
     const found = await call(path, fields);
@@ -186,7 +190,7 @@ async function ask(event) {
     at("answer").replaceChildren();
     at("again").hidden = true;
     say(error.message);
-  } finally { button.disabled = false; }
+  } finally { button.ariaDisabled = "false"; }
 }
 
 function showCurl(address, fields) {
@@ -206,7 +210,7 @@ function figure(number, error) {
 }
 
 // A line of a list: a name, a bar from low to high of [least, most] around its value, and figures.
-function bar({name, value, low, high, said, clear}, least, most) {
+function bar({name, value, low, high, said, clear, more}, least, most) {
   const place = (number) => `${100 * Math.min(Math.max((number - least) / (most - least || 1), 0), 1)}%`;
   const part = (kind, from, to) => {
     const span = make("span", null, {class: kind});
@@ -219,7 +223,7 @@ function bar({name, value, low, high, said, clear}, least, most) {
   drawn.children[2].style.opacity = ".6";
   if (least < 0) drawn.append(part("zero", 0));
   const line = make("li", null, clear ? {} : {class: "dim"}, make("bdi", name, {class: "name"}), drawn, make("span", said, {class: "figure"}));
-  if (!clear) line.append(make("span", UNCLEAR, {class: "unclear"}));
+  if (!clear || more) line.append(make("span", clear ? more : UNCLEAR, {class: "besides"}));
   return line;
 }
 
@@ -295,11 +299,17 @@ function ofCorpus(found) {
   return made;
 }
 
+// What a topic's texts say, in short: the label that most of them have, and typical words.
+function inShort({shares, words}) {
+  const most = shares.find((each) => each.clear);
+  return [most && `${most.label} ${share(most).said}`, words && words.length && `words: ${words.join(", ")}`].filter(Boolean).join("; ");
+}
+
 function showTopics({topics, names}) {
   if (at("topic")) at("topic").replaceChildren(...topics.map((each) => make("option", each.question, {value: each.question})));
   const made = [];
   const folded = (title, lines) => made.push(make("details", null, {}, make("summary", `${title} (${lines.length.toLocaleString("en")})`), bars(lines)));
-  if (topics.length) folded("All topics, with counts of texts", topics.map((each) => count(each.topics[0])));
+  if (topics.length) folded("All topics, with counts of texts", topics.map((each) => ({...count(each.topics[0]), more: inShort(each)})));
   if (names.length) folded("All names that were found", names.map(count));
   at("topics").replaceChildren(...made);
 }
