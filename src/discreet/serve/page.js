@@ -1,6 +1,7 @@
 "use strict";
 // All that comes from the server goes into the page as text; nothing is ever read as HTML.
 const WITHIN = 1.96, SHOWN = 24, UNCLEAR = "not clear of the noise";
+const NO_ERRORS = "the file was made without second moments, which a ± is computed from";
 const KINDS = {
   memory: "A memory: it answers what rows like a question have to say, on average.",
   memories: "The memories of a model, one for each of its layers.",
@@ -251,16 +252,19 @@ function answer(about, found) {
   ].filter(Boolean).join(", ") || "answer";
   const lines = values.slice(0, SHOWN).map((value, place) => number(name(place), value, errors[place]));
   const more = values.length > SHOWN ? [hint(`and ${values.length - SHOWN} more: curl has all.`)] : [];
-  return [heading, bars(lines), ...more, hint("The true number lies where the bar is pale, 95 times in 100. "
-    + "One that is not clear of the noise may as well be zero.")];
+  const meaning = errors.length ? "The true number lies where the bar is pale, 95 times in 100. One that is not clear of the "
+    + "noise may as well be zero." : `How far the noise has moved these is not known: ${NO_ERRORS}.`;
+  return [heading, bars(lines), ...more, hint(meaning)];
 }
 
-function ofClasses({answers, probabilities, classes, logits, stderr}) {
-  const made = [];
+function ofClasses({answers, probabilities, classes, logits, scores, stderr}) {
+  const made = [], decided = logits || scores;
   answers.forEach((label, row) => {
     // Of the odds of a class against the rest: at most √2 of one logit's error, whatever the rest are.
-    const error = stderr ? WITHIN * Math.SQRT2 * stderr[row][0] : null;
-    const moved = (p, by) => p <= 0 || p >= 1 ? p : 1 / (1 + Math.exp(-Math.log(p / (1 - p)) - by));
+    const error = stderr ? WITHIN * Math.SQRT2 * Math.max(...stderr[row]) : null;
+    const ofOdds = (p, by) => p <= 0 || p >= 1 ? p : 1 / (1 + Math.exp(-Math.log(p / (1 - p)) - by));
+    // Scores of least squares are probabilities, but for a constant.
+    const moved = logits ? ofOdds : (p, by) => Math.min(Math.max(p + by / Math.SQRT2, 0), 1);
     const lines = classes.map((name, place) => {
       const value = probabilities[row][place];
       const low = error === null ? value : moved(value, -error), high = error === null ? value : moved(value, error);
@@ -268,12 +272,13 @@ function ofClasses({answers, probabilities, classes, logits, stderr}) {
       return {name: String(name), value, low, high, clear: true,
         said: error === null ? percent(value) : `${percent(value)} (${percent(low)} to ${percent(high)})`};
     }).sort((one, other) => other.value - one.value);
-    const best = logits ? [...logits[row]].sort((one, other) => other - one) : [];
+    const best = decided ? [...decided[row]].sort((one, other) => other - one) : [];
     const close = error !== null && best.length > 1 && best[0] - best[1] < error;
     made.push(make("p", close ? `${label}, ${UNCLEAR}: the next is as likely` : String(label), {class: "verdict"}),
       bars(lines.slice(0, SHOWN), {least: 0, most: 1}));
   });
-  if (stderr) made.push(hint("The range is what the noise alone may have moved, 95 times in 100."));
+  made.push(hint(stderr ? "The range is what the noise alone may have moved, 95 times in 100."
+    : `How far the noise has moved these is not known: ${NO_ERRORS}.`));
   return made;
 }
 

@@ -79,6 +79,7 @@ def test_a_classifier_says_labels_and_probabilities(client, folder):
     assert found["answers"] == model.predict(np.array(QUERIES)).tolist()
     close(found["probabilities"], model.probabilities(np.array(QUERIES)))
     assert found["classes"] == ["no", "yes"]
+    close(found["logits"], model.logits(np.array(QUERIES)))
     assert "stderr" not in found  # that of a release without second moments is not known
 
 
@@ -91,6 +92,13 @@ def test_estimators_take_rows_by_name_or_arrays(client, folder):
     close(found["probabilities"], model.predict_proba(table))
     close(np.asarray(found["stderr"])[:, :1], model.release_.stderr(model.keys(table)))
     assert np.shape(found["stderr"]) == np.shape(found["probabilities"])
+    model = opened(folder, "squares")
+    found = asked(client, "squares/predict", queries=QUERIES)
+    assert found["answers"] == model.predict(np.array(QUERIES)).tolist()
+    scores, errors = model.release_.predict(model.keys(np.array(QUERIES)), stderr=True)
+    close(found["scores"], scores)
+    close(found["stderr"], errors)
+    assert found["stderr_of"] == "scores"
     numbers, errors = opened(folder, "arrays").predict(np.array(QUERIES), return_std=True)
     found = asked(client, "arrays/predict", queries=QUERIES)
     close(found["answers"], numbers)
