@@ -252,10 +252,10 @@ class _Numbers(_OfArrays):
         return bool(getattr(self.release.released.layout, "keeps_more", True))
 
     def about(self) -> dict[str, Any]:
-        return {"key_dim": self.release.features.dim}
+        return {"key_dim": self.release.features.dim, "heads": list(self.release.heads)}
 
     def warm_up(self) -> None:
-        zero = np.zeros((1, self.release.features.dim))
+        zero = np.zeros((*self.release.heads, 1, self.release.features.dim))
         self.release.predict(zero, stderr=self._has_stderr)
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+from pathlib import Path
 
 import corpora
 import numpy as np
@@ -190,6 +191,8 @@ def test_the_description_has_every_route_and_field(client):
         assert operation["operationId"] == each.name
         fields = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
         assert list(fields.get("schema", {}).get("properties", {})) == list(each.fields or {})
+        came = operation["responses"]["200"].get("content", {}).get("application/json", {})
+        assert ("answers" in came.get("schema", {}).get("properties", {})) == bool(each.fields)
     page = client.get("/docs").text
     assert all(each.path in page for each in ROUTES)
     for each in client.get("/v1").json()["releases"]:
@@ -233,6 +236,30 @@ def test_pages_and_answers_have_the_headers_that_protect(client):
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert "access-control-allow-origin" not in headers
+
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "files"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [each for each in sorted(GOLDEN.glob("*.safetensors")) if "structure" not in each.name],
+    ids=lambda each: each.stem,
+)
+def test_files_of_earlier_versions_are_served_with_heads_and_all(path):
+    if path.stem in {"discovered-v1", "table-v1"}:
+        with pytest.raises(discreet.InvalidInput, match="nothing else is asked by HTTP"):
+            Shelf([path], allow_not_private=True)
+        return
+    shelf = Shelf([path], allow_not_private=True)
+    with TestClient(application(shelf), base_url="http://127.0.0.1") as client:
+        about = client.get(f"/v1/{path.stem}").json()
+        if about["kind"] == "corpus":
+            assert client.get(f"/v1/{path.stem}/topics").json()["topics"]
+            return
+        queries = np.full((*about.get("heads", ()), 2, about["key_dim"]), 0.1)
+        found = asked(client, f"{path.stem}/{about['verb']}", queries=queries.tolist())
+        assert np.shape(found["answers"])[: queries.ndim - 1] == queries.shape[:-1]
 
 
 def test_files_that_are_not_private_are_refused_unless_allowed(tmp_path):
