@@ -5,6 +5,7 @@ a short one may hold any number of bytes. So are dictionaries, which say little 
 """
 
 import io
+import json
 import struct
 from typing import Any
 
@@ -123,17 +124,21 @@ def _place(data: bytes, table: int, field: int) -> int | None:
 def written(answers: Answers) -> bytes:
     """Return answers as a stream: a row for each question, and lists where it has several numbers.
 
+    What is said once of all of them, such as the classes, is in the schema's metadata, as JSON.
+
     Args:
         answers: to one question or more.
     """
-    columns = {}
+    columns, once = {}, {}
     for name, each in answers.fields.items():
         found = np.asarray(each) if isinstance(each, np.ndarray) else each
         if isinstance(found, np.ndarray):
             columns[name] = found.tolist() if found.ndim else [found.item()]
         elif name == "answers":
             columns[name] = found if isinstance(found, list) else [found]
-    table = pa.table(columns)
+        else:
+            once[name] = json.dumps(each)
+    table = pa.table(columns, metadata=once)
     sink = io.BytesIO()
     with ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -148,9 +148,10 @@ def test_streams_of_arrow_are_answered_with_streams(client, folder):
     close(table["stderr"].to_pylist(), errors)
     rows = stream(age=[30, 70], job=["nurse", None])
     response = client.post("/v1/table/predict", content=rows, headers=ARROW)
-    labels = ipc.open_stream(response.content).read_all()["answers"].to_pylist()
+    table = ipc.open_stream(response.content).read_all()
+    assert json.loads(table.schema.metadata[b"classes"]) == ["no", "yes"]
     assert (
-        labels
+        table["answers"].to_pylist()
         == opened(folder, "table").predict({"age": [30, 70], "job": ["nurse", None]}).tolist()
     )
     words = stream(question=["the card arrived", "horse music"])
