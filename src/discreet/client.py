@@ -257,7 +257,8 @@ class Served:
         ]
         if not all(name in each for each in parts):
             raise InvalidInput(f"Expected a release with {name}, and {self.name} has none.")
-        return np.asarray([row for each in parts for row in each[name]])
+        found = [np.asarray(each[name]) for each in parts]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _parts(self, queries: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
         """Yield the fields of requests, none of them larger than the server takes."""

@@ -280,7 +280,7 @@ class _Classes(_OfArrays):
 def _classified(release: SoftmaxRegression, keys: Any, *, stderr: bool) -> dict[str, Any]:  # noqa: ANN401
     """Return labels, probabilities and logits, which have one standard error in each row."""
     fields: dict[str, Any] = {
-        "answers": release.predict(keys),
+        "answers": np.asarray(release.predict(keys)),  # of one query alone, a label
         "classes": release.classes.tolist(),
         "probabilities": release.probabilities(keys),
     }

@@ -167,12 +167,20 @@ function fieldsOf(about) {
   }
   const typed = at("numbers").value.trim(), member = at("member") ? {member: Number(at("member").value)} : {};
   if (typed.startsWith("[")) {
-    try { return {queries: JSON.parse(typed), ...member}; } catch { throw new Error("Expected numbers, or lists of them as JSON."); }
+    try { return {queries: shaped(JSON.parse(typed), about), ...member}; } catch { throw new Error("Expected numbers, or lists of them as JSON."); }
   }
   const rows = typed.split("\n").filter((line) => line.trim());
   const queries = rows.map((line) => line.split(/[\s,;]+/).filter(Boolean).map(Number));
   if (!queries.length || queries.flat().some((each) => !Number.isFinite(each))) throw new Error("Expected numbers, such as 0.5, -0.25.");
   return {queries, ...member};
+}
+
+// Lists as they were typed; of a classifier, whose answers are shown one below the other, a list of rows.
+function shaped(queries, about) {
+  if (about.kind !== "classifier") return queries;
+  let rows = queries;
+  while (Array.isArray(rows[0]) && Array.isArray(rows[0][0])) rows = rows.flat();
+  return Array.isArray(rows[0]) ? rows : [rows];
 }
 
 async function ask(event) {

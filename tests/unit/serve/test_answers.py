@@ -81,6 +81,9 @@ def test_a_classifier_says_labels_and_probabilities(client, folder):
     close(found["probabilities"], model.probabilities(np.array(QUERIES)))
     assert found["classes"] == ["no", "yes"]
     close(found["logits"], model.logits(np.array(QUERIES)))
+    alone = asked(client, "classes/predict", queries=QUERIES[0])
+    assert alone["answers"] == found["answers"][0]
+    close(alone["probabilities"], found["probabilities"][0])
     assert "stderr" not in found  # that of a release without second moments is not known
 
 

@@ -78,6 +78,7 @@ def test_models_take_what_they_take_in_process(served, folder):
     close(served["table"].probabilities(table), model.predict_proba(table))
     labels = opened(folder, "classes").predict(QUERIES)
     assert served["classes"].predict(QUERIES).tolist() == labels.tolist()
+    assert served["classes"].predict(QUERIES[0]) == labels[0]
     close(served["arrays"].predict(QUERIES), opened(folder, "arrays").predict(QUERIES))
 
 
