@@ -15,6 +15,18 @@ from discreet.serve.asking import Answers
 from discreet.serve.limits import Limits
 from discreet.serve.wire import Refused
 
+# What comes of bytes that were changed, besides pyarrow's own exceptions.
+_DAMAGED = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
 try:
     import pyarrow as pa
     from pyarrow import ipc, types
@@ -46,11 +58,14 @@ def asked(body: bytes, limits: Limits) -> dict[str, Any]:
         raise Refused(415, "Expected JSON: this server has no pyarrow, which reads Arrow.")
     try:
         _check_messages(body)
-        table = _table(body, limits)
+        return _fields(_table(body, limits))
     except Refused:
         raise
-    except (pa.ArrowException, struct.error, ValueError, OSError, EOFError, MemoryError):
+    except (pa.ArrowException, *_DAMAGED):
         raise Refused(400, _STREAM) from None
+
+
+def _fields(table: Any) -> dict[str, Any]:  # noqa: ANN401
     names = table.column_names
     if len(set(names)) != len(names) or not names:
         raise Refused(400, "Expected columns with different names.")
