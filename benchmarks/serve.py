@@ -1,7 +1,7 @@
 """Questions a second over HTTP, beside the same questions in process; and a long run.
 
 `python benchmarks/serve.py [--requests 100000]` starts `discreet serve` on a file that it makes. It
-is asked from a few connections, from 50 at once, and then for long while its memory is looked at.
+is asked from a few connections, from 200 at once, and then for long while its memory is looked at.
 Standard errors are asked for on both sides, as the server gives them unless told not to. Bodies are
 made beforehand, and answers are read but not parsed: the figure is the server's, on the same
 machine as whoever asks. Nothing here is a limit of a test.
@@ -124,9 +124,9 @@ def speed(port: int, made: discreet.Memory, batch: int) -> None:
 
 def crowd(port: int) -> None:
     """Print how 10,000 requests from many connections fare."""
-    rate, times = load(port, 1, requests=10_000, connections=50)
+    rate, times = load(port, 1, requests=10_000, connections=200)
     print(
-        f"{len(times):,} requests from 50 connections at once: no error, {rate:,.0f} a second, "
+        f"{len(times):,} requests from 200 connections at once: no error, {rate:,.0f} a second, "
         f"{said(times)}",
         flush=True,
     )

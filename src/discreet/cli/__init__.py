@@ -521,7 +521,7 @@ def serve(
     max_body: Annotated[int, typer.Option(metavar="BYTES", help="Of one request.")] = 4_194_304,
     max_queries: Annotated[int, typer.Option(metavar="N", help="In one request.")] = 1_024,
     at_once: Annotated[
-        int, typer.Option(metavar="N", help="Requests that are answered at one time.")
+        int, typer.Option(metavar="N", help="Questions that are answered at one time; others wait.")
     ] = 64,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Until a request has to have arrived.")

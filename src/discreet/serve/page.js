@@ -86,7 +86,7 @@ function showCard(card) {
   const unit = card.guarantee.unit;
   at("promise").replaceChildren(
     make("p", `The promise: take any one ${unit} of the data. Without it, all that is answered here would `
-      + "look almost the same, whatever is asked, however often, and whatever somebody knows besides."),
+      + "look much the same, as far as the next line says: whatever is asked, however often, and whatever somebody knows besides."),
     make("p", `In numbers: ${card.for_one_person}.`),
     make("p", card.guarantee.in_words, {class: "quiet"}));
   if (card.leaks.length) at("promise").prepend(make("p", "Taken from the rows without noise, which the promise "
