@@ -1,9 +1,10 @@
 """Questions a second over HTTP, beside the same questions in process; and a long run.
 
-`python benchmarks/serve.py [--requests 10000]` starts `discreet serve` on a file that it makes, and
-asks it from a few connections. Standard errors are asked for on both sides, as the server gives
-them unless told not to. Bodies are made beforehand, and answers are read but not parsed: the figure
-is the server's, on the same machine as whoever asks. Nothing here is a limit of a test.
+`python benchmarks/serve.py [--requests 100000]` starts `discreet serve` on a file that it makes. It
+is asked from a few connections, from 200 at once, and then for long while its memory is looked at.
+Standard errors are asked for on both sides, as the server gives them unless told not to. Bodies are
+made beforehand, and answers are read but not parsed: the figure is the server's, on the same
+machine as whoever asks. Nothing here is a limit of a test.
 """
 
 import argparse
@@ -109,10 +110,51 @@ def in_process(made: discreet.Memory, batch: int) -> float:
     return count / (time.perf_counter() - began)
 
 
+def speed(port: int, made: discreet.Memory, batch: int) -> None:
+    """Print questions a second over HTTP and in process."""
+    alone = in_process(made, batch)
+    rate, times = load(port, batch, requests=2_000, connections=4)
+    alone = (alone + in_process(made, batch)) / 2  # before and after: others run, too
+    print(
+        f"batches of {batch}: {batch * rate:,.0f} questions a second over HTTP, "
+        f"{batch * alone:,.0f} in process, ratio {rate / alone:.2f}; {said(times)}",
+        flush=True,
+    )
+
+
+def crowd(port: int) -> None:
+    """Print how 10,000 requests from many connections fare."""
+    rate, times = load(port, 1, requests=10_000, connections=200)
+    print(
+        f"{len(times):,} requests from 200 connections at once: no error, {rate:,.0f} a second, "
+        f"{said(times)}",
+        flush=True,
+    )
+
+
+def long_run(port: int, server: psutil.Process, requests: int) -> None:
+    """Print how much memory the server has after each tenth of many requests."""
+    sizes, began = [], time.perf_counter()
+    for _ in range(10):
+        load(port, 1, requests=requests // 10, connections=10)
+        sizes.append(server.memory_info().rss / 2**20)
+    seconds = time.perf_counter() - began
+    print(
+        f"{requests:,} requests in {seconds:,.0f} s: no error; the server has "
+        f"{', '.join(f'{each:.1f}' for each in sizes)} MiB after each tenth"
+    )
+
+
+def said(times: list[float]) -> str:
+    """Return the median and the 99th percentile of sorted times."""
+    median, slow = times[len(times) // 2], times[len(times) * 99 // 100]
+    return f"median {1e3 * median:.1f} ms, p99 {1e3 * slow:.1f} ms"
+
+
 def main() -> None:
     """Print what was measured."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, default=100_000)
     requests: int = parser.parse_args().requests
     made = memory()
     with tempfile.TemporaryDirectory() as folder:
@@ -121,23 +163,9 @@ def main() -> None:
         with served(path) as (port, server):
             load(port, 64, requests=400, connections=4)  # warm
             for batch in (1, 64):
-                alone = in_process(made, batch)
-                rate, times = load(port, batch, requests=2_000, connections=4)
-                alone = (alone + in_process(made, batch)) / 2  # before and after: others run, too
-                print(
-                    f"batches of {batch}: {batch * rate:,.0f} questions a second over HTTP, "
-                    f"{batch * alone:,.0f} in process, ratio {rate / alone:.2f}; median "
-                    f"{1e3 * times[len(times) // 2]:.1f} ms, p99 "
-                    f"{1e3 * times[len(times) * 99 // 100]:.1f} ms"
-                )
-            before = server.memory_info().rss
-            rate, times = load(port, 1, requests=requests, connections=16)
-            grown = (server.memory_info().rss - before) / 2**20
-            print(
-                f"{len(times):,} requests from 16 connections: no error, {rate:,.0f} a second, p99 "
-                f"{1e3 * times[len(times) * 99 // 100]:.1f} ms; the server grew by {grown:.1f} MiB "
-                f"to {server.memory_info().rss / 2**20:.0f} MiB"
-            )
+                speed(port, made, batch)
+            crowd(port)
+            long_run(port, server, requests)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,9 @@ _MOUNTS = Path("/proc/self/mountinfo")
 # Errors of a system that cannot claim room for a file: it has to be believed that there is some.
 _CANNOT_CLAIM = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV)
 
+# So many formats are named where another was expected.
+_NAMED = 2
+
 # Bytes of a name that are kept in that of its part: file systems have names of 255 at most.
 _LONGEST_NAME = 200
 
@@ -330,7 +333,8 @@ def unpack(data: bytes, known: Mapping[str, Restorer[Opened]]) -> Opened:
         metadata = _parsed(data[8 : 8 + length])["__metadata__"]
         if metadata["format"] not in known or metadata["format_version"] != FORMAT_VERSION:
             kind = f"{metadata['format']} {metadata['format_version']}"
-            wanted = " or ".join(f"{name} {FORMAT_VERSION}" for name in known)
+            names = " or ".join(f"{name} {FORMAT_VERSION}" for name in known)
+            wanted = names if len(known) <= _NAMED else "a release that this version knows"
             raise CorruptRelease(f"Expected {wanted}, got {kind}.")
         return known[metadata["format"]](_parsed(metadata["settings"]), tensors)
     except CorruptRelease:

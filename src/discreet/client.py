@@ -7,6 +7,7 @@ read them. `discreet.load` on a file of one's own shows them to nobody.
 import http.client
 import ipaddress
 import json
+import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # Bytes of an answer, and characters of a sentence, that are believed.
 _LARGEST, _LONGEST = 2**28, 500
+# What a server says that others keep busy, and seconds until it is asked again.
+_BUSY, _PAUSE = 429, 0.25
 # Bytes that a number takes as JSON, at the most, with what stands around it.
 _NUMBER = 27
 
@@ -159,7 +162,7 @@ class Served:
             return self._numbers("predict", queries, stderr=stderr)
         if stderr:
             _validate.reject_argument("stderr", stderr, "False: labels have none")
-        return np.asarray(self._predicted(queries)["answers"])
+        return self._predicted(queries, "answers")
 
     def probabilities(self, queries: Any) -> Array:  # noqa: ANN401
         """Return the probability of each class, shape (m, C).
@@ -169,7 +172,54 @@ class Served:
         """
         if "classes" not in self.about:
             self._refuse("probabilities")
-        return np.asarray(self._predicted(queries)["probabilities"])
+        return self._predicted(queries, "probabilities")
+
+    def predict_proba(self, queries: Any) -> Array:  # noqa: ANN401
+        """Return the same under its name in scikit-learn, for those who have an estimator there.
+
+        Args:
+            queries: as for `predict`.
+        """
+        return self.probabilities(queries)
+
+    def logits(self, queries: Any) -> Array:  # noqa: ANN401
+        """Return what a classifier decides by, shape (m, C), as `SoftmaxRegression.logits` does.
+
+        Args:
+            queries: as for `predict`.
+
+        Raises:
+            InvalidInput: it is none, or one that decides by something else.
+        """
+        return self._logits(queries, "logits")
+
+    def stderr(self, queries: Any) -> Array:  # noqa: ANN401
+        """Return the standard error of each row's logits, as `SoftmaxRegression.stderr` does.
+
+        Args:
+            queries: as for `predict`.
+
+        Returns:
+            Shape (m, 1).
+
+        Raises:
+            InvalidInput: likewise, or its file does not have what errors are read from.
+        """
+        return self._logits(queries, "stderr")[:, :1]
+
+    def _logits(self, queries: Any, name: str) -> Array:  # noqa: ANN401
+        if "classes" not in self.about:
+            self._refuse("logits")
+        return self._predicted(queries, name, stderr=True)
+
+    def map(self) -> "list[Answer]":
+        """Return what texts say about every topic, as `Corpus.map` does."""
+        from discreet.text.answers import Answer
+
+        if self.about.get("verb") != "ask":
+            self._refuse("map")
+        listed = self._wire.call(f"{self._path}/topics")["topics"]
+        return [Answer.from_dict(each) for each in listed]
 
     def ask(self, question: str, *, blank: str | None = None, topics: int = 3) -> "Answer":
         """Return what texts say about a question, as `Corpus.ask` does.
@@ -210,12 +260,15 @@ class Served:
 
         return (joined("answers"), joined("stderr")) if stderr else joined("answers")
 
-    def _predicted(self, queries: Any) -> dict[str, Any]:  # noqa: ANN401
+    def _predicted(self, queries: Any, name: str, *, stderr: bool = False) -> Array:  # noqa: ANN401
+        """Return one field of what a classifier answers, asked in as many parts as it takes."""
         parts = [
-            self._asked("predict", {**fields, "stderr": False}) for fields in self._parts(queries)
+            self._asked("predict", {**fields, "stderr": stderr}) for fields in self._parts(queries)
         ]
-        names = ("answers", "probabilities")
-        return {name: [row for each in parts for row in each[name]] for name in names}
+        if not all(name in each for each in parts):
+            raise InvalidInput(f"Expected a release with {name}, and {self.name} has none.")
+        found = [np.asarray(each[name]) for each in parts]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _parts(self, queries: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
         """Yield the fields of requests, none of them larger than the server takes."""
@@ -294,13 +347,17 @@ class _Wire:
         self._headers["authorization"] = f"Bearer {token}"
 
     def call(self, path: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the server answers.
+        """Return what the server answers; one that is busy is asked again until time is up.
 
         Args:
             path: from the root of the server.
             fields: of a question; None for what takes none.
         """
+        end = time.monotonic() + self._timeout
         status, data = self._exchanged(path, fields)
+        while status == _BUSY and time.monotonic() < end:
+            time.sleep(_PAUSE)
+            status, data = self._exchanged(path, fields)
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):

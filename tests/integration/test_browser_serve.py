@@ -37,6 +37,10 @@ def folder(tmp_path_factory):
     discreet.build(
         keys, values, epsilon=2.0, delta=1e-6, scale=2.0, kernel="fourier", reference=keys[:9]
     ).save(folder / "memory.safetensors")
+    pair = discreet.build_many(
+        [(keys, values), (keys, -values)], epsilon=9.0, delta=1e-6, scale=2.0, eps_s=0.3
+    )
+    discreet.Memories(tuple(pair), {}, {}).save(folder / "layers.safetensors")
     texts = [f"hello, {TOPICS[row % 2]}" for row in range(4_000)]
     discreet.Corpus.build(
         texts,
@@ -105,7 +109,7 @@ def test_the_page_asks_and_looks_right(visit, address, keep, name, kind, scheme)
     assert all(each.startswith((f"{address}/", "data:")) for each in tab.asked)
     wide, window = widths(tab)
     assert wide <= window == device["viewport"]["width"]
-    assert min(contrasts(tab, "main *:not(button:disabled):not(option)")) >= 4.5
+    assert min(contrasts(tab, 'main *:not([aria-disabled="true"]):not(option)')) >= 4.5
     assert (brightness(tab) > 0.5) == (scheme == "light")
     assert tab.title() != "owned"
     assert tab.locator("img").count() == 0
@@ -142,6 +146,33 @@ def test_the_line_for_curl_gives_the_same_answer(visit, address, name):
     assert json.loads(found.stdout) == shown.value.json()
 
 
+def test_each_memory_of_a_model_can_be_asked(visit, address):
+    tab = opened(visit, address, "layers")
+    tab.get_by_label("Numbers to ask about").fill("0.9 0 0 0 0 0")
+    said = []
+    for member in ("0", "1"):
+        tab.get_by_label("Which of its 2 memories").fill(member)
+        with tab.expect_response(lambda each: each.request.method == "POST") as shown:
+            ask(tab)
+        said.append(shown.value.json()["answers"][0][0])
+    assert said[0] > 0 > said[1]
+
+
+def test_all_topics_say_what_their_texts_are(visit, address):
+    tab = opened(visit, address, "tickets")
+    found = tab.locator("#topics .bars li", has_text="card arrival")
+    found.wait_for()
+    line = found.inner_text()
+    assert re.search(r"2,\d\d\d ± \d|1,\d\d\d ± \d", line)
+    assert re.search(r"plain \d+\.\d% ± \d+\.\d%", line)
+
+
+def test_an_address_that_ends_in_nonsense_shows_what_is_here(visit, address):
+    tab = visit(f"{address}/#%E0%A4%A", DESK, "light")
+    tab.wait_for_selector("#card .line")
+    assert tab.said == []
+
+
 def test_a_keyboard_is_enough(visit, address):
     tab = opened(visit, address, "tickets")
     tab.get_by_label("A question").focus()
@@ -149,6 +180,10 @@ def test_a_keyboard_is_enough(visit, address):
     tab.keyboard.press("Enter")
     tab.wait_for_selector("#answer h3")
     assert "exchange rate" in tab.locator("#answer").inner_text()
+    tab.get_by_role("button", name="Ask").focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("#question button[aria-disabled=false]")
+    assert tab.evaluate("document.activeElement.textContent") == "Ask"
     tab.locator("#names a", has_text="model").focus()
     tab.keyboard.press("Enter")
     tab.wait_for_selector("#column0")

@@ -92,32 +92,41 @@ def installed() -> bool:
     return all(importlib.util.find_spec(name) for name in NEEDED)
 
 
+def build(epsilon: float) -> Corpus:
+    """Return a corpus of the questions.
+
+    Args:
+        epsilon: of all that it releases.
+    """
+    private = _rows("private")
+    made = encoder(ENCODER)
+    return Corpus.build(
+        [row["text"] for row in private],
+        [row["domain"] for row in private],
+        encoder=made,
+        topics=Topics.of(_file("topics.txt").decode().split("\n")[:-1], made),
+        classes=DOMAINS,
+        epsilon=epsilon,
+        rows_hint=ROWS_HINT,
+    )
+
+
 def find(epsilon: float) -> Texts:
     """Build a corpus and ask it.
 
     Args:
         epsilon: of all that it releases.
     """
-    rows = list(csv.DictReader(io.StringIO(gzip.decompress(_file("questions.csv.gz")).decode())))
-    private = [row for row in rows if row["part"] == "private"]
-    unseen = [row for row in rows if row["part"] == "unseen"]
-    made = encoder(ENCODER)
-    topics = Topics.of(_file("topics.txt").decode().split("\n")[:-1], made)
-    texts, domains = ([row[name] for row in private] for name in ("text", "domain"))
-    corpus = Corpus.build(
-        texts,
-        domains,
-        encoder=made,
-        topics=topics,
-        classes=DOMAINS,
-        epsilon=epsilon,
-        rows_hint=ROWS_HINT,
-    )
-    exact = _exact(texts, made, topics)
-    counts = np.array([exact[name] for name in topics.names])
+    private = _rows("private")
+    unseen = _rows("unseen")
+    corpus = build(epsilon)
+    topics = corpus.topics
     table = corpus.table
-    if table is None:
+    if topics is None or table is None:
         raise TypeError("Expected counts of topics.")
+    made = encoder(ENCODER)
+    exact = _exact([row["text"] for row in private], made, topics)
+    counts = np.array([exact[name] for name in topics.names])
     vectors = made.encode_all([row["text"] for row in unseen])
     named = corpus.labels_of(vectors)
     answers = [corpus.ask(question) for question in QUESTIONS]
@@ -140,6 +149,12 @@ def _exact(texts: list[str], made: TextEncoder, topics: Topics) -> Counter[str]:
     """Return how many texts are nearest to each topic. NOT PRIVATE."""
     places = Nearest(topics.vectors).nearest(made.encode_all(texts).astype(np.float64))
     return Counter(topics.names[place] for place in places.tolist())
+
+
+def _rows(part: str) -> list[dict[str, str]]:
+    """Return the private questions, or those that nobody has seen, with their domains."""
+    text = gzip.decompress(_file("questions.csv.gz")).decode()
+    return [row for row in csv.DictReader(io.StringIO(text)) if row["part"] == part]
 
 
 def _file(name: str) -> bytes:

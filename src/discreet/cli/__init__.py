@@ -562,7 +562,7 @@ def serve(
     max_body: Annotated[int, typer.Option(metavar="BYTES", help="Of one request.")] = 4_194_304,
     max_queries: Annotated[int, typer.Option(metavar="N", help="In one request.")] = 1_024,
     at_once: Annotated[
-        int, typer.Option(metavar="N", help="Requests that are answered at one time.")
+        int, typer.Option(metavar="N", help="Questions that are answered at one time; others wait.")
     ] = 64,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Until a request has to have arrived.")
@@ -676,6 +676,14 @@ def demo(
     splits: Annotated[
         int, typer.Option(metavar="N", min=2, help="Random splits of the data to average over.")
     ] = 5,
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="In place of the page, write two of its releases here, to be served and asked: a "
+            "memory of digits and a corpus of questions. Takes seconds.",
+        ),
+    ] = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -683,8 +691,11 @@ def demo(
 
     Example: discreet demo
     """
-    from discreet.cli.demo import show
+    from discreet.cli.demo import show, write_files
 
+    if files is not None:
+        write_files(files, force=force, measured=picture is not None or as_json)
+        return
     show(output, picture=picture, splits=splits, force=force, as_json=as_json)
 
 

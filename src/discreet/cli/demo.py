@@ -1,5 +1,7 @@
 """What `discreet demo` prints and writes; what it finds out and shows is in the room `demo`."""
 
+import contextlib
+import shlex
 from pathlib import Path
 
 from discreet.cli.files import check_output, output_file
@@ -10,6 +12,7 @@ from discreet.readers.attention.reader import WITHIN
 from discreet.sums.source import progress_bar
 from discreet_benchmarks.demo import Findings, as_html, attack, digits, find
 from discreet_benchmarks.demo.findings import EPSILON, SPLITS, Asked, steps
+from discreet_benchmarks.demo.released import NAMES, releases
 from discreet_benchmarks.demo.texts import HOW_TO_GET_TEXTS, Texts
 
 # Pixels from white to black, in letters that every terminal has.
@@ -55,6 +58,31 @@ def show(
     for name, path in (("Page", page), ("Picture", picture)):
         if path is not None:
             print_page(f"{name}: {path}")
+
+
+def write_files(folder: Path, *, force: bool = False, measured: bool = False) -> None:
+    """Write the demo's releases into a folder, and say how to serve them.
+
+    Args:
+        folder: made if it is not there; not the folder that it would lie in.
+        force: whether files may be replaced.
+        measured: whether something was asked for that only `show` finds out.
+    """
+    if measured:
+        raise InvalidInput("Expected --files without --picture and --json: nothing is measured.")
+    with contextlib.suppress(OSError):  # whatever is wrong with it is said below
+        folder.mkdir()
+    paths = {name: folder / f"{name}.safetensors" for name in NAMES}
+    for path in paths.values():
+        check_output(path, force=force)
+    made = releases()
+    for name, release in made.items():
+        release.save(paths[name])
+    written = [str(paths[name]) for name in made]
+    print_page(f"Released files: {', '.join(written)}")
+    if "questions" not in made:
+        print_page(f"No questions. {HOW_TO_GET_TEXTS}")
+    print_page(f"To ask them: discreet serve {shlex.join(written)}")
 
 
 def _tell(found: Findings) -> None:

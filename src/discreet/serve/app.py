@@ -38,6 +38,9 @@ _POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'no
 # Files are looked at so often, in seconds.
 _EVERY = 1.0
 
+# A question waits for its turn for so many seconds.
+_PATIENCE = 5.0
+
 # Characters of a sentence.
 _LONGEST = 300
 
@@ -70,7 +73,7 @@ class _Gate:
         self._handlers, self._settings = handlers, handlers.settings
         self._router = handlers.router()
         self._router.lifespan_context = self._living
-        self._busy = 0
+        self._turns = asyncio.Semaphore(self._settings.limits.at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -91,17 +94,23 @@ class _Gate:
         self._note(scope, response.status or 499, time.perf_counter() - began)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._busy >= self._settings.limits.at_once and scope["method"] == "POST":
+        """Answer a request; a question when it is its turn, before which its body is not read."""
+        if scope["method"] != "POST":
+            await self._router(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(min(_PATIENCE, self._settings.limits.seconds)):
+                await self._turns.acquire()
+        except TimeoutError:
             raise Refused(
                 429,
                 "Expected fewer requests at once; try again in a second.",
                 {"retry-after": "1", **CLOSE},
-            )
-        self._busy += 1
+            ) from None
         try:
             await self._router(scope, receive, send)
         finally:
-            self._busy -= 1
+            self._turns.release()
 
     def _check(self, request: Request) -> None:
         """Raise `Refused` unless this is somebody who may ask, under a name of the server."""

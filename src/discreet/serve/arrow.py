@@ -5,6 +5,7 @@ a short one may hold any number of bytes. So are dictionaries, which say little 
 """
 
 import io
+import json
 import struct
 from typing import Any
 
@@ -13,6 +14,18 @@ import numpy as np
 from discreet.serve.asking import Answers
 from discreet.serve.limits import Limits
 from discreet.serve.wire import Refused
+
+# What comes of bytes that were changed, besides pyarrow's own exceptions.
+_DAMAGED = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
 try:
     import pyarrow as pa
@@ -45,11 +58,14 @@ def asked(body: bytes, limits: Limits) -> dict[str, Any]:
         raise Refused(415, "Expected JSON: this server has no pyarrow, which reads Arrow.")
     try:
         _check_messages(body)
-        table = _table(body, limits)
+        return _fields(_table(body, limits))
     except Refused:
         raise
-    except (pa.ArrowException, struct.error, ValueError, OSError, EOFError, MemoryError):
+    except (pa.ArrowException, *_DAMAGED):
         raise Refused(400, _STREAM) from None
+
+
+def _fields(table: Any) -> dict[str, Any]:  # noqa: ANN401
     names = table.column_names
     if len(set(names)) != len(names) or not names:
         raise Refused(400, "Expected columns with different names.")
@@ -123,17 +139,21 @@ def _place(data: bytes, table: int, field: int) -> int | None:
 def written(answers: Answers) -> bytes:
     """Return answers as a stream: a row for each question, and lists where it has several numbers.
 
+    What is said once of all of them, such as the classes, is in the schema's metadata, as JSON.
+
     Args:
         answers: to one question or more.
     """
-    columns = {}
+    columns, once = {}, {}
     for name, each in answers.fields.items():
         found = np.asarray(each) if isinstance(each, np.ndarray) else each
         if isinstance(found, np.ndarray):
             columns[name] = found.tolist() if found.ndim else [found.item()]
         elif name == "answers":
             columns[name] = found if isinstance(found, list) else [found]
-    table = pa.table(columns)
+        else:
+            once[name] = json.dumps(each)
+    table = pa.table(columns, metadata=once)
     sink = io.BytesIO()
     with ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -252,10 +252,10 @@ class _Numbers(_OfArrays):
         return bool(getattr(self.release.released.layout, "keeps_more", True))
 
     def about(self) -> dict[str, Any]:
-        return {"key_dim": self.release.features.dim}
+        return {"key_dim": self.release.features.dim, "heads": list(self.release.heads)}
 
     def warm_up(self) -> None:
-        zero = np.zeros((1, self.release.features.dim))
+        zero = np.zeros((*self.release.heads, 1, self.release.features.dim))
         self.release.predict(zero, stderr=self._has_stderr)
 
 
@@ -280,15 +280,17 @@ class _Classes(_OfArrays):
 def _classified(release: SoftmaxRegression, keys: Any, *, stderr: bool) -> dict[str, Any]:  # noqa: ANN401
     """Return labels, probabilities and logits, which have one standard error in each row."""
     fields: dict[str, Any] = {
-        "answers": release.predict(keys),
+        "answers": np.asarray(release.predict(keys)),  # of one query alone, a label
         "classes": release.classes.tolist(),
         "probabilities": release.probabilities(keys),
     }
-    if not stderr or not release.released.layout.keeps_more:  # what errors are read from
+    if not stderr:
         return fields
-    logits = release.logits(keys)
+    fields["logits"] = logits = release.logits(keys)
+    if not release.released.layout.keeps_more:  # what errors are read from
+        return fields
     errors = np.broadcast_to(release.stderr(keys), logits.shape)
-    return {**fields, "logits": logits, "stderr": np.array(errors), "stderr_of": "logits"}
+    return {**fields, "stderr": np.array(errors), "stderr_of": "logits"}
 
 
 class _Sums(_OfArrays):
@@ -337,11 +339,19 @@ class _Estimator(_OfArrays):
         several = fields["answers"].ndim > 1
         fields["probabilities"] = self.release.predict_proba(table)
         fields["classes"] = None if several else self.release.classes_.tolist()
-        if wanted and isinstance(self.release.release_, SoftmaxRegression):
-            fields |= (
-                _classified(self.release.release_, self.release.keys(table), stderr=True) | fields
-            )
+        if wanted:
+            fields = self._errors(table) | fields
         return Answers(fields, count)
+
+    def _errors(self, table: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return standard errors of what a classifier decides by, if its reader has any."""
+        found = self.release.release_
+        if isinstance(found, SoftmaxRegression):
+            return _classified(found, self.release.keys(table), stderr=True)
+        if isinstance(found, LeastSquares):
+            scores, errors = found.predict(self.release.keys(table), stderr=True)
+            return {"scores": scores, "stderr": errors, "stderr_of": "scores"}
+        return {}
 
     def _table(self, asked: Asked, limits: Limits) -> tuple[Any, int]:
         width = self.release.n_features_in_

@@ -20,7 +20,8 @@ class Limits:
         body: bytes of a body, whether its length is said beforehand or not.
         queries: how many are answered at once; also rows and questions.
         seconds: until a request has to have arrived, and its answer to have been taken.
-        at_once: requests that are read or answered at one time; each holds at most a body.
+        at_once: questions that are read or answered at one time; each holds at most a body. Others
+            wait for their turn, a few seconds at the most.
         text: characters of a question.
     """
 

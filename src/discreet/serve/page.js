@@ -1,6 +1,7 @@
 "use strict";
 // All that comes from the server goes into the page as text; nothing is ever read as HTML.
 const WITHIN = 1.96, SHOWN = 24, UNCLEAR = "not clear of the noise";
+const NO_ERRORS = "the file was made without second moments, which a ± is computed from";
 const KINDS = {
   memory: "A memory: it answers what rows like a question have to say, on average.",
   memories: "The memories of a model, one for each of its layers.",
@@ -55,7 +56,7 @@ async function begin() {
 }
 
 async function choose() {
-  const name = decodeURIComponent(location.hash.slice(1));
+  const name = location.hash.slice(1); // names need no quoting
   chosen = releases.find((each) => each.name === name) || releases[0];
   if (!chosen) return;
   const turn = ++newest;
@@ -85,7 +86,7 @@ function showCard(card) {
   const unit = card.guarantee.unit;
   at("promise").replaceChildren(
     make("p", `The promise: take any one ${unit} of the data. Without it, all that is answered here would `
-      + "look almost the same, whatever is asked, however often, and whatever somebody knows besides."),
+      + "look much the same, as far as the next line says: whatever is asked, however often, and whatever somebody knows besides."),
     make("p", `In numbers: ${card.for_one_person}.`),
     make("p", card.guarantee.in_words, {class: "quiet"}));
   if (card.leaks.length) at("promise").prepend(make("p", "Taken from the rows without noise, which the promise "
@@ -113,13 +114,16 @@ function questions(about) {
   const numbers = hint(`${about.key_dim} numbers, with commas or blanks between; several questions, one a line.${shape}`);
   numbers.id = "of";
   const label = make("label", "Numbers to ask about", {for: "numbers"});
-  if (!examples.length) return [label, numbers, area, button];
+  const member = about.members > 1 ? [make("label", `Which of its ${about.members} memories, from 0 on`, {for: "member"}),
+    make("div", null, {class: "field"}, make("input", null,
+      {id: "member", type: "number", min: "0", max: `${about.members - 1}`, value: "0", required: ""}))] : [];
+  if (!examples.length) return [...member, label, numbers, area, button];
   const select = make("select", null, {id: "example"},
     ...examples.map((each, place) => make("option", each.name, {value: place})));
   const fill = () => { area.value = examples[select.value].query.join(", "); };
   select.addEventListener("change", fill);
   fill();
-  return [make("label", "A public example", {for: "example"}),
+  return [...member, make("label", "A public example", {for: "example"}),
     make("div", null, {class: "field examples"}, select), label, numbers, area, button];
 }
 
@@ -161,21 +165,30 @@ function fieldsOf(about) {
     }
     return {rows: [row]};
   }
-  const typed = at("numbers").value.trim();
+  const typed = at("numbers").value.trim(), member = at("member") ? {member: Number(at("member").value)} : {};
   if (typed.startsWith("[")) {
-    try { return {queries: JSON.parse(typed)}; } catch { throw new Error("Expected numbers, or lists of them as JSON."); }
+    try { return {queries: shaped(JSON.parse(typed), about), ...member}; } catch { throw new Error("Expected numbers, or lists of them as JSON."); }
   }
   const rows = typed.split("\n").filter((line) => line.trim());
   const queries = rows.map((line) => line.split(/[\s,;]+/).filter(Boolean).map(Number));
   if (!queries.length || queries.flat().some((each) => !Number.isFinite(each))) throw new Error("Expected numbers, such as 0.5, -0.25.");
-  return {queries};
+  return {queries, ...member};
+}
+
+// Lists as they were typed; of a classifier, whose answers are shown one below the other, a list of rows.
+function shaped(queries, about) {
+  if (about.kind !== "classifier") return queries;
+  let rows = queries;
+  while (Array.isArray(rows[0]) && Array.isArray(rows[0][0])) rows = rows.flat();
+  return Array.isArray(rows[0]) ? rows : [rows];
 }
 
 async function ask(event) {
   event.preventDefault();
   const button = at("question").querySelector("button"), about = chosen, turn = newest;
+  if (button.ariaDisabled === "true") return;
   say("");
-  button.disabled = true;
+  button.ariaDisabled = "true"; // and not disabled, which would take the focus from it
   try {
     const fields = fieldsOf(about), path = `v1/${about.name}/${about.verb}`;
     const found = await call(path, fields);
@@ -186,7 +199,7 @@ async function ask(event) {
     at("answer").replaceChildren();
     at("again").hidden = true;
     say(error.message);
-  } finally { button.disabled = false; }
+  } finally { button.ariaDisabled = "false"; }
 }
 
 function showCurl(address, fields) {
@@ -206,7 +219,7 @@ function figure(number, error) {
 }
 
 // A line of a list: a name, a bar from low to high of [least, most] around its value, and figures.
-function bar({name, value, low, high, said, clear}, least, most) {
+function bar({name, value, low, high, said, clear, more}, least, most) {
   const place = (number) => `${100 * Math.min(Math.max((number - least) / (most - least || 1), 0), 1)}%`;
   const part = (kind, from, to) => {
     const span = make("span", null, {class: kind});
@@ -219,7 +232,7 @@ function bar({name, value, low, high, said, clear}, least, most) {
   drawn.children[2].style.opacity = ".6";
   if (least < 0) drawn.append(part("zero", 0));
   const line = make("li", null, clear ? {} : {class: "dim"}, make("bdi", name, {class: "name"}), drawn, make("span", said, {class: "figure"}));
-  if (!clear) line.append(make("span", UNCLEAR, {class: "unclear"}));
+  if (!clear || more) line.append(make("span", clear ? more : UNCLEAR, {class: "besides"}));
   return line;
 }
 
@@ -247,16 +260,19 @@ function answer(about, found) {
   ].filter(Boolean).join(", ") || "answer";
   const lines = values.slice(0, SHOWN).map((value, place) => number(name(place), value, errors[place]));
   const more = values.length > SHOWN ? [hint(`and ${values.length - SHOWN} more: curl has all.`)] : [];
-  return [heading, bars(lines), ...more, hint("The true number lies where the bar is pale, 95 times in 100. "
-    + "One that is not clear of the noise may as well be zero.")];
+  const meaning = errors.length ? "The true number lies where the bar is pale, 95 times in 100. One that is not clear of the "
+    + "noise may as well be zero." : `How far the noise has moved these is not known: ${NO_ERRORS}.`;
+  return [heading, bars(lines), ...more, hint(meaning)];
 }
 
-function ofClasses({answers, probabilities, classes, logits, stderr}) {
-  const made = [];
+function ofClasses({answers, probabilities, classes, logits, scores, stderr}) {
+  const made = [], decided = logits || scores;
   answers.forEach((label, row) => {
     // Of the odds of a class against the rest: at most √2 of one logit's error, whatever the rest are.
-    const error = stderr ? WITHIN * Math.SQRT2 * stderr[row][0] : null;
-    const moved = (p, by) => p <= 0 || p >= 1 ? p : 1 / (1 + Math.exp(-Math.log(p / (1 - p)) - by));
+    const error = stderr ? WITHIN * Math.SQRT2 * Math.max(...stderr[row]) : null;
+    const ofOdds = (p, by) => p <= 0 || p >= 1 ? p : 1 / (1 + Math.exp(-Math.log(p / (1 - p)) - by));
+    // Scores of least squares are probabilities, but for a constant.
+    const moved = logits ? ofOdds : (p, by) => Math.min(Math.max(p + by / Math.SQRT2, 0), 1);
     const lines = classes.map((name, place) => {
       const value = probabilities[row][place];
       const low = error === null ? value : moved(value, -error), high = error === null ? value : moved(value, error);
@@ -264,12 +280,13 @@ function ofClasses({answers, probabilities, classes, logits, stderr}) {
       return {name: String(name), value, low, high, clear: true,
         said: error === null ? percent(value) : `${percent(value)} (${percent(low)} to ${percent(high)})`};
     }).sort((one, other) => other.value - one.value);
-    const best = logits ? [...logits[row]].sort((one, other) => other - one) : [];
+    const best = decided ? [...decided[row]].sort((one, other) => other - one) : [];
     const close = error !== null && best.length > 1 && best[0] - best[1] < error;
     made.push(make("p", close ? `${label}, ${UNCLEAR}: the next is as likely` : String(label), {class: "verdict"}),
       bars(lines.slice(0, SHOWN), {least: 0, most: 1}));
   });
-  if (stderr) made.push(hint("The range is what the noise alone may have moved, 95 times in 100."));
+  made.push(hint(stderr ? "The range is what the noise alone may have moved, 95 times in 100."
+    : `How far the noise has moved these is not known: ${NO_ERRORS}.`));
   return made;
 }
 
@@ -295,11 +312,17 @@ function ofCorpus(found) {
   return made;
 }
 
+// What a topic's texts say, in short: the label that most of them have, and typical words.
+function inShort({shares, words}) {
+  const most = shares.find((each) => each.clear);
+  return [most && `${most.label} ${share(most).said}`, words && words.length && `words: ${words.join(", ")}`].filter(Boolean).join("; ");
+}
+
 function showTopics({topics, names}) {
   if (at("topic")) at("topic").replaceChildren(...topics.map((each) => make("option", each.question, {value: each.question})));
   const made = [];
   const folded = (title, lines) => made.push(make("details", null, {}, make("summary", `${title} (${lines.length.toLocaleString("en")})`), bars(lines)));
-  if (topics.length) folded("All topics, with counts of texts", topics.map((each) => count(each.topics[0])));
+  if (topics.length) folded("All topics, with counts of texts", topics.map((each) => ({...count(each.topics[0]), more: inShort(each)})));
   if (names.length) folded("All names that were found", names.map(count));
   at("topics").replaceChildren(...made);
 }

@@ -128,7 +128,7 @@ def _operation(each: Described) -> dict[str, Any]:
         "operationId": each.name,
         "summary": each.summary,
         "responses": {
-            "200": {"description": each.summary},
+            "200": _answered(each),
             "4XX": {
                 "description": "What was wrong, in a sentence.",
                 "content": {JSON: {"schema": wrong}},
@@ -145,3 +145,19 @@ def _operation(each: Described) -> dict[str, Any]:
         content: dict[str, Any] = {JSON: {"schema": schema}, ARROW: {}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
+
+
+def _answered(each: Described) -> dict[str, Any]:
+    """Return what comes back: of a question, its answers, in the form that it had."""
+    if each.fields is None:
+        return {"description": each.summary}
+    answers = {"description": "One for each query, row or question, in their shape."}
+    properties: dict[str, Any] = {"answers": answers}
+    if "stderr" in each.fields:
+        properties["stderr"] = {
+            "type": "array",
+            "description": "The standard error of each number, in the same shape; of a classifier, "
+            "of what `stderr_of` names. Not there where the file has no errors.",
+        }
+    schema = {"type": "object", "required": ["answers"], "properties": properties}
+    return {"description": each.summary, "content": {JSON: {"schema": schema}, ARROW: {}}}

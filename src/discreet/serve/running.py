@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,17 +11,21 @@ from typing import Any
 
 import h11
 import uvicorn
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from discreet.errors import InvalidInput
 from discreet.serve.app import LOOPBACK, application
 from discreet.serve.counted import LOG
 from discreet.serve.handling import Settings
+from discreet.serve.limits import CLOSE
 from discreet.serve.shelf import Shelf
-from discreet.serve.wire import as_json
+from discreet.serve.wire import JSON, as_json
 
-# Connections that are open at one time; and bytes of a request before its body.
-_CONNECTIONS, _HEAD = 512, 16_384
+# Connections that are answered at one time, and those besides that are told to come back; and bytes
+# of a request before its body.
+_CONNECTIONS, _TOLD, _HEAD = 512, 64, 16_384
 
 
 def run(
@@ -43,8 +48,8 @@ def run(
         ready: told the address, when it is open.
 
     Raises:
-        InvalidInput: the address is for others, and nobody said who may ask.
-        OSError: it cannot be listened at.
+        InvalidInput: the address is for others, and nobody said who may ask; or it cannot be
+            listened at.
     """
     alone = is_loopback(host)
     if not alone and settings.tokens is None and not is_open:
@@ -55,10 +60,22 @@ def run(
     if alone and settings.tokens is None and not is_open:
         settings = replace(settings, hosts=LOOPBACK | {_written(host)})
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=256) as listening:
+    with _listening(host, port, family) as listening:
         config = _config(application(shelf, settings), settings)
         ready(f"http://{_written(host)}:{listening.getsockname()[1]}")
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listening(host: str, port: int, family: socket.AddressFamily) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=family, backlog=256)
+    except OSError as error:
+        unknown = isinstance(error, socket.gaierror)
+        why = "no such address" if unknown else os.strerror(error.errno or 0)
+        raise InvalidInput(
+            f"Expected an address that can be listened at, and {_written(host)}:{port} cannot "
+            f"({why}); --port 0 takes a port that is free."
+        ) from None
 
 
 def _written(host: str) -> str:
@@ -107,10 +124,15 @@ def _config(app: Any, settings: Settings) -> uvicorn.Config:  # noqa: ANN401
         access_log=False,  # its lines have all of an address in them
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
         h11_max_incomplete_event_size=_HEAD,
         timeout_graceful_shutdown=max(int(seconds), 1),
     )
+
+
+async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse whatever is asked: an application for connections that are one too many."""
+    said = as_json({"error": "Expected fewer connections at once; try again in a second."})
+    await Response(said, 429, {"retry-after": "1", **CLOSE}, JSON)(scope, receive, send)
 
 
 class Guarded(H11Protocol):
@@ -125,6 +147,10 @@ class Guarded(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
+        if len(self.connections) > _CONNECTIONS + _TOLD:
+            transport.abort()
+        elif len(self.connections) > _CONNECTIONS:
+            self.app = _too_many
         # Or the end of an answer waits some 40 ms for its beginning to be acknowledged.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._wait()

@@ -5,8 +5,10 @@ whole and then takes the place of the old one, between two answers. One that is 
 or gone leaves the old release where it is, and `Shelf.problems` says so.
 """
 
+import errno
 import os
 import re
+import stat
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -100,7 +102,8 @@ class Shelf(Mapping[str, Answering]):
             name = _name_of(path)
             if name in self._held:
                 raise InvalidInput(
-                    f"Expected files with different names, and two would be served as {name}."
+                    f"Expected files with different names, and {self._held[name].path} and {path} "
+                    f"would both be served as {name}."
                 )
             self._held[name] = self._first(path)
 
@@ -137,7 +140,7 @@ class Shelf(Mapping[str, Answering]):
     def _looked_at(self, held: Held) -> Held:
         """Return what is held now: the same object if nothing has changed."""
         try:
-            with held.path.open("rb") as file:
+            with _file(held.path) as file:
                 found = _Identity.of(os.fstat(file.fileno()))
                 if found == held.seen:
                     return held
@@ -154,10 +157,12 @@ class Shelf(Mapping[str, Answering]):
 
     def _first(self, path: Path) -> Held:
         try:
-            with path.open("rb") as file:
+            with _file(path) as file:
                 made, found = self._opened(file)
-        except (FileNotFoundError, IsADirectoryError):
-            raise InvalidInput(f"Expected {path} to be a file that discreet released.") from None
+        except OSError as error:
+            raise InvalidInput(
+                f"Expected {path} to be a file that discreet released ({error.strerror})."
+            ) from None
         except (CorruptRelease, InvalidInput) as error:
             raise type(error)(f"{path}: {error}") from None
         return Held(path, made, found, found)
@@ -175,6 +180,24 @@ class Shelf(Mapping[str, Answering]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MostlyNoiseWarning)  # the card and the page say so
             return answering(release, encoder=self._encoder), before
+
+
+def _file(path: Path) -> BinaryIO:
+    """Open a file. A pipe would keep whoever opens it waiting, and a device would never end.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        OSError: it cannot be read, or it is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    folder = "it is a folder; name the files in it"
+    raise OSError(errno.EINVAL, folder if stat.S_ISDIR(mode) else "it is a pipe or a device")
 
 
 def _why(error: Exception) -> str:
@@ -196,6 +219,10 @@ def _kept(held: Held, seen: _Identity | None, why: str) -> Held:
 
 def _name_of(path: Path) -> str:
     """Return the name that a file is served under."""
+    if not os.path.lexists(path):
+        raise InvalidInput(
+            f"Expected {path} to be a file that discreet released, and it is not there."
+        )
     if _NAME.fullmatch(path.stem) is None or set(path.stem) == {"."}:
         raise InvalidInput(
             f"Expected the name of {path} to be letters, digits, dots, dashes and underscores, at "

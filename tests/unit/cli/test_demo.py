@@ -10,8 +10,9 @@ import pytest
 from markup import Reader
 from typer.testing import CliRunner
 
+import discreet
 from discreet.cli import app
-from discreet_benchmarks.demo import digits
+from discreet_benchmarks.demo import digits, texts
 
 RUNNER = CliRunner()
 
@@ -115,3 +116,32 @@ def test_the_demo_needs_no_matplotlib_and_prints_json(found, tmp_path, monkeypat
     assert facts["card"] == found.card.to_dict()
     assert facts["accuracies"][1]["scale"] == facts["card"]["scale"]
     assert facts["accuracies"][1]["private"]["mean"] == found.accuracies[1].private.mean
+
+
+def test_its_releases_are_files_that_answer(tmp_path):
+    folder = tmp_path / "files"
+    done = RUNNER.invoke(app, ["demo", "--files", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert "discreet serve" in done.output
+    digits_file = folder / "digits.safetensors"
+    memory = discreet.load(digits_file)
+    assert memory.card.to_dict()["private"]
+    [data] = digits.splits(1)
+    assert data.accuracy(memory.attend(data.queries)) > 0.7
+    if texts.installed():
+        corpus = discreet.load(folder / "questions.safetensors")
+        assert corpus.ask("I want to hear a joke").topics[0].name == "tell joke"
+    before = digits_file.read_bytes()
+    refused = RUNNER.invoke(app, ["demo", "--files", str(folder)])
+    assert refused.exit_code == 2
+    assert "--force" in refused.output
+    assert digits_file.read_bytes() == before
+
+
+@pytest.mark.parametrize("also", [["--json"], ["--picture", "demo.png"]])
+def test_its_files_come_without_what_is_measured(tmp_path, monkeypatch, also):
+    monkeypatch.chdir(tmp_path)
+    refused = RUNNER.invoke(app, ["demo", "--files", "files", *also])
+    assert refused.exit_code == 2
+    assert "--files without" in refused.output
+    assert os.listdir(tmp_path) == []

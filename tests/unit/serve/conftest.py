@@ -67,6 +67,9 @@ def write_all(folder):
         PrivateRegressor(
             **SPEND, norm=1.0, target_bounds=(-1, 1), rows_hint=400, reader="least_squares"
         ).fit(keys, keys[:, 0]).save(folder / "arrays.safetensors")
+        PrivateClassifier(
+            **SPEND, norm=1.0, classes=["no", "yes"], rows_hint=400, reader="least_squares"
+        ).fit(keys, labels).save(folder / "squares.safetensors")
         corpus().save(folder / "corpus.safetensors")
     return folder
 

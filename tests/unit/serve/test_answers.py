@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+from pathlib import Path
 
 import corpora
 import numpy as np
@@ -79,6 +80,10 @@ def test_a_classifier_says_labels_and_probabilities(client, folder):
     assert found["answers"] == model.predict(np.array(QUERIES)).tolist()
     close(found["probabilities"], model.probabilities(np.array(QUERIES)))
     assert found["classes"] == ["no", "yes"]
+    close(found["logits"], model.logits(np.array(QUERIES)))
+    alone = asked(client, "classes/predict", queries=QUERIES[0])
+    assert alone["answers"] == found["answers"][0]
+    close(alone["probabilities"], found["probabilities"][0])
     assert "stderr" not in found  # that of a release without second moments is not known
 
 
@@ -91,6 +96,13 @@ def test_estimators_take_rows_by_name_or_arrays(client, folder):
     close(found["probabilities"], model.predict_proba(table))
     close(np.asarray(found["stderr"])[:, :1], model.release_.stderr(model.keys(table)))
     assert np.shape(found["stderr"]) == np.shape(found["probabilities"])
+    model = opened(folder, "squares")
+    found = asked(client, "squares/predict", queries=QUERIES)
+    assert found["answers"] == model.predict(np.array(QUERIES)).tolist()
+    scores, errors = model.release_.predict(model.keys(np.array(QUERIES)), stderr=True)
+    close(found["scores"], scores)
+    close(found["stderr"], errors)
+    assert found["stderr_of"] == "scores"
     numbers, errors = opened(folder, "arrays").predict(np.array(QUERIES), return_std=True)
     found = asked(client, "arrays/predict", queries=QUERIES)
     close(found["answers"], numbers)
@@ -139,9 +151,10 @@ def test_streams_of_arrow_are_answered_with_streams(client, folder):
     close(table["stderr"].to_pylist(), errors)
     rows = stream(age=[30, 70], job=["nurse", None])
     response = client.post("/v1/table/predict", content=rows, headers=ARROW)
-    labels = ipc.open_stream(response.content).read_all()["answers"].to_pylist()
+    table = ipc.open_stream(response.content).read_all()
+    assert json.loads(table.schema.metadata[b"classes"]) == ["no", "yes"]
     assert (
-        labels
+        table["answers"].to_pylist()
         == opened(folder, "table").predict({"age": [30, 70], "job": ["nurse", None]}).tolist()
     )
     words = stream(question=["the card arrived", "horse music"])
@@ -191,6 +204,8 @@ def test_the_description_has_every_route_and_field(client):
         assert operation["operationId"] == each.name
         fields = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
         assert list(fields.get("schema", {}).get("properties", {})) == list(each.fields or {})
+        came = operation["responses"]["200"].get("content", {}).get("application/json", {})
+        assert ("answers" in came.get("schema", {}).get("properties", {})) == bool(each.fields)
     page = client.get("/docs").text
     assert all(each.path in page for each in ROUTES)
     for each in client.get("/v1").json()["releases"]:
@@ -234,6 +249,30 @@ def test_pages_and_answers_have_the_headers_that_protect(client):
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert "access-control-allow-origin" not in headers
+
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "files"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [each for each in sorted(GOLDEN.glob("*.safetensors")) if "structure" not in each.name],
+    ids=lambda each: each.stem,
+)
+def test_files_of_earlier_versions_are_served_with_heads_and_all(path):
+    if path.stem in {"discovered-v1", "table-v1"}:
+        with pytest.raises(discreet.InvalidInput, match="nothing else is asked by HTTP"):
+            Shelf([path], allow_not_private=True)
+        return
+    shelf = Shelf([path], allow_not_private=True)
+    with TestClient(application(shelf), base_url="http://127.0.0.1") as client:
+        about = client.get(f"/v1/{path.stem}").json()
+        if about["kind"] == "corpus":
+            assert client.get(f"/v1/{path.stem}/topics").json()["topics"]
+            return
+        queries = np.full((*about.get("heads", ()), 2, about["key_dim"]), 0.1)
+        found = asked(client, f"{path.stem}/{about['verb']}", queries=queries.tolist())
+        assert np.shape(found["answers"])[: queries.ndim - 1] == queries.shape[:-1]
 
 
 def test_files_that_are_not_private_are_refused_unless_allowed(tmp_path):

@@ -79,7 +79,28 @@ def test_models_take_what_they_take_in_process(served, folder):
     close(served["table"].probabilities(table), model.predict_proba(table))
     labels = opened(folder, "classes").predict(QUERIES)
     assert served["classes"].predict(QUERIES).tolist() == labels.tolist()
+    assert served["classes"].predict(QUERIES[0]) == labels[0]
     close(served["arrays"].predict(QUERIES), opened(folder, "arrays").predict(QUERIES))
+
+
+def test_classifiers_say_what_they_decide_by_and_how_sure_it_is(served, folder):
+    table = {"age": [30, 70, None], "job": ["nurse", None, "clerk"]}
+    model = opened(folder, "table")
+    keys = model.keys(table)
+    close(served["table"].logits(table), model.release_.logits(keys))
+    close(served["table"].stderr(table), model.release_.stderr(keys))
+    close(served["table"].predict_proba(table), model.predict_proba(table))
+    close(served["classes"].logits(QUERIES), opened(folder, "classes").logits(QUERIES))
+    with pytest.raises(discreet.InvalidInput, match="a release with stderr, and classes has none"):
+        served["classes"].stderr(QUERIES)
+    with pytest.raises(discreet.InvalidInput, match="Expected predict in place of logits"):
+        served["numbers"].logits(QUERIES)
+
+
+def test_all_topics_of_a_corpus(served, folder):
+    assert served["corpus"].map() == opened(folder, "corpus").map()
+    with pytest.raises(discreet.InvalidInput, match="Expected attend in place of map"):
+        served["memory"].map()
 
 
 def test_a_corpus_gives_the_same_answer(served, folder):
@@ -114,7 +135,7 @@ def test_retrievers_take_what_is_served(served, folder):
 
 def test_names_cards_and_promises(served, folder):
     assert set(served.names) == set(served) == {path.stem for path in folder.iterdir()}
-    assert len(served) == 9
+    assert len(served) == 10
     for name in ("memory", "corpus"):
         release = opened(folder, name)
         assert str(served[name].card) == str(release.card)
@@ -187,6 +208,9 @@ def test_addresses_that_are_none_are_refused(address):
         discreet.connect(address)
 
 
+LISTED = b'{"releases": [], "limits": {}}'
+
+
 class Strange(http.server.BaseHTTPRequestHandler):
     """A server of something else: what it answers depends on where it is asked."""
 
@@ -203,6 +227,8 @@ class Strange(http.server.BaseHTTPRequestHandler):
             "away": (302, {"location": f"http://{self.headers['host']}/stolen/v1"}, b"{}"),
             "bug": (500, {}, b'{"error": "\x1b[2J' + b"x" * 9_000 + b'"}'),
             "nothing": (404, {}, b"{}"),
+            "crowded": (429, {}, b'{"error": "Expected fewer."}'),
+            "soon": (429 if self.heard.count(self.heard[-1]) < 2 else 200, {}, LISTED),
         }.get(where, (200, {}, b"{}"))
         if where == "slow":
             time.sleep(1)
@@ -236,6 +262,12 @@ def test_whoever_answers_otherwise_is_no_server_of_ours(strange, where):
     assert len(said) <= 500
     assert said.isprintable()
     assert not any(path.startswith("/stolen") for path, _ in Strange.heard)
+
+
+def test_a_server_that_is_busy_is_asked_again_until_time_is_up(strange):
+    assert discreet.connect(f"{strange}/soon").names == ()
+    with pytest.raises(discreet.DiscreetError, match="Expected fewer"):
+        discreet.connect(f"{strange}/crowded", timeout=0.1)
 
 
 def test_nobody_there_is_said():

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli import app as cli
 from discreet.serve import Limits, Settings, Shelf, Tokens, application
+from discreet.serve import app as serving
 from discreet.serve.running import is_loopback, run
 
 BODY = json.dumps({"queries": [[0.1, 0.2, 0.3]]}).encode()
@@ -42,6 +44,13 @@ def process(path, *options, log=subprocess.DEVNULL):
 @pytest.fixture(scope="module")
 def port(folder):
     with process(folder / "memory.safetensors", "--timeout", "0.3") as (found, _):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def patient(folder):
+    """The port of a server with the usual limits."""
+    with process(folder / "memory.safetensors") as (found, _):
         yield found
 
 
@@ -136,6 +145,19 @@ def test_whoever_never_takes_answers_holds_nobody_up(port):
         each.close()
 
 
+def test_connections_that_are_too_many_are_told_so(patient):
+    """Those that ask get 429, never a 5xx; and when the others are gone, all is well."""
+    request = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        for _ in range(512):
+            stack.enter_context(socket.create_connection(("127.0.0.1", patient), timeout=10))
+        found, _ = received(patient, request)
+        assert said(found) == (429, "Expected fewer connections at once; try again in a second.")
+    end = time.monotonic() + 10
+    while received(patient, request)[0].split()[1] != b"200":
+        assert time.monotonic() < end, "the server did not recover"
+
+
 def test_a_process_that_is_told_to_stop_stops_and_says_what_it_did(folder, tmp_path):
     log = tmp_path / "log"
     with (
@@ -166,7 +188,10 @@ def test_new_tokens_are_printed_and_let_in(folder, tmp_path):
     ("arguments", "sentence"),
     [
         ([], "Expected a file to serve."),
-        (["none.safetensors"], "Expected none.safetensors to be a file that discreet released."),
+        (
+            ["none.safetensors"],
+            "Expected none.safetensors to be a file that discreet released, and it is not there.",
+        ),
         (["FILE", "--host", "0.0.0.0"], "Expected --token-file for --host 0.0.0.0"),
         (["FILE", "--max-body", "0"], "Expected --max-body 0 to be a whole number >= 1."),
         (["FILE", "--at-once", "0"], "Expected --at-once 0 to be a whole number >= 1."),
@@ -187,6 +212,8 @@ def test_a_port_that_is_taken_is_said(folder):
         path = str(folder / "memory.safetensors")
         refused = CliRunner().invoke(cli, ["serve", path, "--port", str(port)])
     assert refused.exit_code == 2
+    assert refused.output.startswith("discreet: Expected an address that can be listened at")
+    assert f":{port} " in refused.output
     assert "in use" in refused.output
 
 
@@ -217,9 +244,11 @@ def test_only_this_machine_needs_no_token(folder, host, alone):
         run(shelf, Settings(), host=host, port=0, is_open=False, ready=never)
 
 
-def test_a_limit_on_requests_at_once_refuses_and_recovers(folder):
-    """A body that is not there yet takes the only place; the next is refused until it is gone."""
-    settings = Settings(limits=Limits(at_once=1, seconds=0.2))
+@pytest.mark.parametrize(("patience", "second"), [(0.05, 429), (5.0, 200)])
+def test_questions_wait_for_their_turn_and_not_for_ever(folder, monkeypatch, patience, second):
+    """A body that is not there yet takes the only place until it is too late for it."""
+    monkeypatch.setattr(serving, "_PATIENCE", patience)
+    settings = Settings(limits=Limits(at_once=1, seconds=0.4))
     app = application(Shelf([folder / "memory.safetensors"]), settings)
     scope = {
         "type": "http",
@@ -244,12 +273,20 @@ def test_a_limit_on_requests_at_once_refuses_and_recovers(folder):
     async def at_once():
         return {"type": "http.request", "body": BODY}
 
-    async def both():
+    async def all_three():
         slow = asyncio.create_task(asked(never))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
         return await asked(at_once), await slow, await asked(at_once)
 
-    assert asyncio.run(both()) == (429, 408, 200)
+    assert asyncio.run(all_three()) == (second, 408, 200)
+
+
+def test_many_at_once_are_all_answered(patient):
+    """More than are read or answered at one time."""
+    request = HEAD + b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(BODY) + BODY
+    with ThreadPoolExecutor(100) as pool:
+        found = pool.map(lambda _: received(patient, request)[0], range(200))
+        assert {each.split()[1] for each in found} == {b"200"}
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,6 +86,11 @@ def is_folder(path):
     path.mkdir()
 
 
+def is_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
 DAMAGE = {
     cut: "cut short or damaged",
     emptied: "cut short or damaged",
@@ -92,6 +98,7 @@ DAMAGE = {
     something_else: "cut short or damaged",
     not_private: "not one that is served here",
     is_folder: "cannot be read",
+    is_pipe: "cannot be read",  # and nobody waits for what is written to it
     os.remove: "was removed",
 }
 
@@ -112,6 +119,8 @@ def test_a_file_that_is_no_good_leaves_the_old_release_answering(files, damage):
     assert said == [f"memory: {problem}"]  # once
     if path.is_dir():
         path.rmdir()
+    elif not path.is_file():
+        path.unlink(missing_ok=True)
     path.write_bytes(kept)
     shelf.look(say=said.append)
     assert shelf.problems == {}
@@ -178,6 +187,12 @@ def test_what_cannot_be_served_is_refused_at_the_start(files):
         Shelf([])
     with pytest.raises(discreet.InvalidInput, match=r"none\.safetensors"):
         Shelf([files / "none.safetensors"])
+    with pytest.raises(discreet.InvalidInput, match="it is a folder; name the files in it"):
+        Shelf([files])
+    is_pipe(pipe := files / "other.new")
+    for each in (pipe, Path("/dev/zero")):  # which would be waited for, or read, for ever
+        with pytest.raises(discreet.InvalidInput, match="it is a pipe or a device"):
+            Shelf([each])
     cut(files / "memory.safetensors")
     with pytest.raises(discreet.CorruptRelease, match="memory"):
         Shelf([files / "memory.safetensors"])

@@ -251,6 +251,7 @@ STREAMS = {
     "texts that are no UTF-8": stream(pa.table({"question": ["caXXfe"]})).replace(
         b"XX", b"\xff\xfe"
     ),
+    "a name that is no UTF-8": FINE.replace(b"queries", b"quer\xff\xfes"),
     "a list beyond its end": BEYOND,
     "another column": stream(pa.table({"keys": GOOD})),
     "no column": stream(pa.table({})),
@@ -272,7 +273,7 @@ STREAMS = {
     "endless rows of nothing": stream(pa.table({"queries": pa.nulls(2**31 - 1)})),
     **{
         f"byte {at} is {byte}": changed(FINE, at, byte)
-        for at in range(0, 48, 6)
+        for at in (*range(0, 48, 6), 20)  # of which the last leads out of the message
         for byte in (0, 255)
     },
 }
