@@ -134,8 +134,9 @@ function ofTexts(about, button) {
     hint("It is compared with public topics; nobody's text is looked at."),
     make("div", null, {class: "field"},
       make("input", null, {id: "words", type: "text", autocomplete: "off", maxlength: "2000", required: ""}), button)];
-  return [make("label", "A topic", {for: "topic"}),
-    hint("Typed questions need the corpus' encoder, which this server does not have. Pick a topic."),
+  const missing = "Typed questions need the corpus' encoder, which this server does not have.";
+  if (!about.topics) return [hint(`${missing} All names that were found are below.`)];
+  return [make("label", "A topic", {for: "topic"}), hint(`${missing} Pick a topic.`),
     make("div", null, {class: "field"}, make("select", null, {id: "topic"}), button)];
 }
 
