@@ -75,6 +75,15 @@ class _QueryPart(InMemory, Part):
         while self._open:
             self._open.pop().close()
 
+    def forms(self, columns: Columns) -> Forms:
+        """Return what the columns hold: asked for once, since a pass may be going on."""
+        known = self._snapshot_forms.get(columns)
+        return super().forms(columns) if known is None else known
+
+    @property
+    def _snapshot_forms(self) -> dict[Columns, Forms]:
+        return self._open[0].forms if self._open else {}
+
     @contextmanager
     def opened(self, columns: Columns) -> Iterator["_Reading"]:
         """Begin a pass within the transaction, which begins with the first."""
@@ -103,6 +112,7 @@ class _Snapshot:
         kinds: the type of each column, by its name.
         embeddings: those types that embeddings have.
         vectors: those of pgvector.
+        forms: what columns hold, as far as somebody has looked.
     """
 
     def __init__(self, given: Query) -> None:
@@ -114,7 +124,10 @@ class _Snapshot:
             ) from None
         if not isinstance(given.query, str):
             raise InvalidInput("Expected query to be a text.")
+        self.forms: dict[Columns, Forms] = {}
         self._parameters = given.parameters
+        self._rows: int | None = None
+        self._copying = False
         # On lines of its own: it may end in a comment.
         self.source = f"(\n{given.query.strip().rstrip(';')}\n) AS source"
         if isinstance(given.source, psycopg.Connection):
@@ -138,11 +151,13 @@ class _Snapshot:
         """End the transaction, and close the connection if it was made for it."""
         self._end()
 
-    def count(self) -> int:
-        """Return the number of rows. PRIVATE."""
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"SELECT count(*) FROM {self.source}", self._parameters)  # noqa: S608
-            return int(cursor.fetchone()[0])
+    def count(self) -> int | None:
+        """Return the number of rows, if it is known or nothing else is going on. PRIVATE."""
+        if self._rows is None and not self._copying:
+            with self.connection.cursor() as cursor:
+                cursor.execute(f"SELECT count(*) FROM {self.source}", self._parameters)  # noqa: S608
+                self._rows = int(cursor.fetchone()[0])
+        return self._rows
 
     @contextmanager
     def copy(self, casts: list[str]) -> Iterator[Iterator[bytes]]:
@@ -162,7 +177,9 @@ class _Snapshot:
             self.connection.cursor() as cursor,
             cursor.copy(query, self._parameters) as rows,
         ):
+            self._copying = True
             yield copied.without_header(iter(rows))
+            self._copying = False
             raise Rollback
 
     def _describe(self) -> None:
@@ -228,8 +245,8 @@ class _Reading:
         self._rows: Iterator[bytes] = iter(())
 
     @property
-    def rows(self) -> int:
-        """The number of rows. PRIVATE."""
+    def rows(self) -> int | None:
+        """The number of rows, if it is known. PRIVATE."""
         return self._snapshot.count()
 
     def close(self) -> None:
@@ -240,12 +257,14 @@ class _Reading:
     def forms(self) -> Forms:
         """Return what the columns hold; of lists, the first row tells how long they are."""
         self._start()
-        return Forms(
+        found = Forms(
             self._form("keys"),
             self._form("values"),
             self._form("groups") if self._columns.groups is not None else None,
             self._where,
         )
+        self._snapshot.forms[self._columns] = found
+        return found
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows, some at a time."""
