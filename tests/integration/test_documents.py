@@ -16,7 +16,10 @@ pytestmark = pytest.mark.docs
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md"})
+HOW_TOS = sorted(
+    {*(DOCS / "howto").glob("*.md")}
+    - {DOCS / "howto" / f"{name}.md" for name in ("index", "stores")}
+)
 EXTRAS = ("torch", "transformers", "diffusers")
 OF_EXTRAS = [
     *((DOCS / "models" / f"{name}.md", name) for name in EXTRAS),
@@ -39,6 +42,21 @@ TEXTS = [
         ),
     )
     for name in ("ask-texts", "private-rag")
+]
+STORES = [
+    pytest.param(
+        DOCS / "howto" / "stores.md",
+        marks=[
+            pytest.mark.slow,
+            pytest.mark.skipif(
+                any(
+                    importlib.util.find_spec(name) is None
+                    for name in ("chromadb", "datasets", "faiss", "lancedb")
+                ),
+                reason="needs the extra `stores`",
+            ),
+        ],
+    )
 ]
 ROOMS = (
     "accounting",
@@ -99,6 +117,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
         *(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS),
         pytest.param(DOCS / "classifier.md", marks=pytest.mark.slow),
         *MODELS,
+        *STORES,
         *TEXTS,
         DOCS / "attack.md",
         DOCS / "audit.md",
