@@ -45,6 +45,8 @@ _EMBEDDINGS = {1021, 1022}
 # Those of pgvector, whose numbers differ from database to database.
 _PGVECTOR = ("vector", "halfvec")
 
+_IN_ORDER = "SET LOCAL synchronize_seqscans = off; SET LOCAL max_parallel_workers_per_gather = 0"
+
 _BYTES_AT_ONCE = 2**22
 
 
@@ -164,7 +166,8 @@ class _Snapshot:
         """Yield the rows of the query, each as it is sent.
 
         What is not fetched to the end is cancelled, which undoes the transaction: so there is one
-        within it, which is undone in any case.
+        within it, which is undone in any case. In it a table is read from its beginning and by one
+        process: rows come in the same order in every pass.
 
         Args:
             casts: the columns, as SQL.
@@ -175,12 +178,13 @@ class _Snapshot:
         with (
             self.connection.transaction(),
             self.connection.cursor() as cursor,
-            cursor.copy(query, self._parameters) as rows,
         ):
-            self._copying = True
-            yield copied.without_header(iter(rows))
-            self._copying = False
-            raise Rollback
+            cursor.execute(_IN_ORDER)
+            with cursor.copy(query, self._parameters) as rows:
+                self._copying = True
+                yield copied.without_header(iter(rows))
+                self._copying = False
+                raise Rollback
 
     def _describe(self) -> None:
         with self.connection.cursor() as cursor:
