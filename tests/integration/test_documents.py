@@ -16,8 +16,15 @@ pytestmark = pytest.mark.docs
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-RETRIEVERS = DOCS / "howto" / "retrievers.md"
-HOW_TOS = sorted({*(DOCS / "howto").glob("*.md")} - {DOCS / "howto" / "index.md", RETRIEVERS})
+# Pages that need libraries which the fast lane does without.
+LIBRARIES = {
+    "retrievers": ("langchain_core", "llama_index", "wordllama"),
+    "stores": ("chromadb", "datasets", "faiss", "lancedb"),
+}
+HOW_TOS = sorted(
+    {*(DOCS / "howto").glob("*.md")}
+    - {DOCS / "howto" / f"{name}.md" for name in ("index", *LIBRARIES)}
+)
 EXTRAS = ("torch", "transformers", "diffusers")
 OF_EXTRAS = [
     *((DOCS / "models" / f"{name}.md", name) for name in EXTRAS),
@@ -41,9 +48,18 @@ TEXTS = [
     )
     for name in ("ask-texts", "private-rag")
 ]
-WITHOUT_RETRIEVERS = [
-    pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"needs {name}")
-    for name in ("langchain_core", "llama_index", "wordllama")
+OF_LIBRARIES = [
+    pytest.param(
+        DOCS / "howto" / f"{page}.md",
+        marks=[
+            pytest.mark.slow,
+            *(
+                pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"needs {name}")
+                for name in names
+            ),
+        ],
+    )
+    for page, names in LIBRARIES.items()
 ]
 ROOMS = (
     "accounting",
@@ -104,8 +120,8 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
     [
         *(pytest.param(each, marks=pytest.mark.slow) for each in HOW_TOS),
         pytest.param(DOCS / "classifier.md", marks=pytest.mark.slow),
-        pytest.param(RETRIEVERS, marks=[pytest.mark.slow, *WITHOUT_RETRIEVERS]),
         *MODELS,
+        *OF_LIBRARIES,
         *TEXTS,
         DOCS / "attack.md",
         DOCS / "audit.md",

@@ -45,6 +45,8 @@ _EMBEDDINGS = {1021, 1022}
 # Those of pgvector, whose numbers differ from database to database.
 _PGVECTOR = ("vector", "halfvec")
 
+_IN_ORDER = "SET LOCAL synchronize_seqscans = off; SET LOCAL max_parallel_workers_per_gather = 0"
+
 _BYTES_AT_ONCE = 2**22
 
 
@@ -75,6 +77,15 @@ class _QueryPart(InMemory, Part):
         while self._open:
             self._open.pop().close()
 
+    def forms(self, columns: Columns) -> Forms:
+        """Return what the columns hold: asked for once, since a pass may be going on."""
+        known = self._snapshot_forms.get(columns)
+        return super().forms(columns) if known is None else known
+
+    @property
+    def _snapshot_forms(self) -> dict[Columns, Forms]:
+        return self._open[0].forms if self._open else {}
+
     @contextmanager
     def opened(self, columns: Columns) -> Iterator["_Reading"]:
         """Begin a pass within the transaction, which begins with the first."""
@@ -103,6 +114,7 @@ class _Snapshot:
         kinds: the type of each column, by its name.
         embeddings: those types that embeddings have.
         vectors: those of pgvector.
+        forms: what columns hold, as far as somebody has looked.
     """
 
     def __init__(self, given: Query) -> None:
@@ -114,7 +126,10 @@ class _Snapshot:
             ) from None
         if not isinstance(given.query, str):
             raise InvalidInput("Expected query to be a text.")
+        self.forms: dict[Columns, Forms] = {}
         self._parameters = given.parameters
+        self._rows: int | None = None
+        self._copying = False
         # On lines of its own: it may end in a comment.
         self.source = f"(\n{given.query.strip().rstrip(';')}\n) AS source"
         if isinstance(given.source, psycopg.Connection):
@@ -138,18 +153,21 @@ class _Snapshot:
         """End the transaction, and close the connection if it was made for it."""
         self._end()
 
-    def count(self) -> int:
-        """Return the number of rows. PRIVATE."""
-        with self.connection.cursor() as cursor:
-            cursor.execute(f"SELECT count(*) FROM {self.source}", self._parameters)  # noqa: S608
-            return int(cursor.fetchone()[0])
+    def count(self) -> int | None:
+        """Return the number of rows, if it is known or nothing else is going on. PRIVATE."""
+        if self._rows is None and not self._copying:
+            with self.connection.cursor() as cursor:
+                cursor.execute(f"SELECT count(*) FROM {self.source}", self._parameters)  # noqa: S608
+                self._rows = int(cursor.fetchone()[0])
+        return self._rows
 
     @contextmanager
     def copy(self, casts: list[str]) -> Iterator[Iterator[bytes]]:
         """Yield the rows of the query, each as it is sent.
 
         What is not fetched to the end is cancelled, which undoes the transaction: so there is one
-        within it, which is undone in any case.
+        within it, which is undone in any case. In it a table is read from its beginning and by one
+        process: rows come in the same order in every pass.
 
         Args:
             casts: the columns, as SQL.
@@ -160,10 +178,13 @@ class _Snapshot:
         with (
             self.connection.transaction(),
             self.connection.cursor() as cursor,
-            cursor.copy(query, self._parameters) as rows,
         ):
-            yield copied.without_header(iter(rows))
-            raise Rollback
+            cursor.execute(_IN_ORDER)
+            with cursor.copy(query, self._parameters) as rows:
+                self._copying = True
+                yield copied.without_header(iter(rows))
+                self._copying = False
+                raise Rollback
 
     def _describe(self) -> None:
         with self.connection.cursor() as cursor:
@@ -228,8 +249,8 @@ class _Reading:
         self._rows: Iterator[bytes] = iter(())
 
     @property
-    def rows(self) -> int:
-        """The number of rows. PRIVATE."""
+    def rows(self) -> int | None:
+        """The number of rows, if it is known. PRIVATE."""
         return self._snapshot.count()
 
     def close(self) -> None:
@@ -240,12 +261,14 @@ class _Reading:
     def forms(self) -> Forms:
         """Return what the columns hold; of lists, the first row tells how long they are."""
         self._start()
-        return Forms(
+        found = Forms(
             self._form("keys"),
             self._form("values"),
             self._form("groups") if self._columns.groups is not None else None,
             self._where,
         )
+        self._snapshot.forms[self._columns] = found
+        return found
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows, some at a time."""

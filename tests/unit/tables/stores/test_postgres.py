@@ -3,6 +3,7 @@
 import gc
 import itertools
 import weakref
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -147,6 +148,33 @@ def test_a_pass_that_stops_leaves_the_transaction_as_it_was(address):
     again.close()
     assert rows.count == 100 * COUNT
     rows.close()
+
+
+def test_rows_come_in_the_same_order_in_every_pass(address):
+    query = "SELECT embedding, current_setting('synchronize_seqscans') AS from_anywhere,"
+    query += " current_setting('max_parallel_workers_per_gather') AS processes FROM reviews"
+    with psycopg.connect(address) as connection:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("SET LOCAL synchronize_seqscans = on")
+        rows = Rows(Query(connection, query), labels="from_anywhere", groups="processes")
+        [(_, labels, groups)] = rows
+        assert set(labels) == {"off"}
+        assert set(groups) == {"0"}
+        shown = connection.execute("SHOW synchronize_seqscans").fetchone()
+        assert shown == ("on",)
+
+
+def test_it_may_be_asked_about_while_it_is_read(address):
+    query = Query(address, ALL)
+    expected = bits(EMBEDDING, RATING[:, None])
+    np.testing.assert_array_equal(bits(query, values="rating", progress=True), expected)
+    with closing(Rows(query, values="rating")) as rows:
+        chunks = rows._alike()
+        next(chunks)
+        assert (rows.key_dim, rows.value_dim) == (EMBEDDING.shape[1], 1)
+        assert rows.count is None
+        chunks.close()
+        assert rows.count == COUNT
 
 
 def test_a_connection_is_closed_with_the_rows(address, monkeypatch):
