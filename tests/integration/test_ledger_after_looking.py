@@ -83,6 +83,7 @@ def test_the_two_curves_cross():
     assert true_delta([A.hockey_stick, C.hockey_stick]) > 1.9 * DELTA
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*keeps counting")
 def test_what_is_voided_after_looking_makes_no_room(ledger):
     first = reserve(ledger, A)

@@ -34,7 +34,8 @@ OUTPUT = pathlib.Path("out/release.safetensors")
 # Runs a command, and prints what it left in the folder.
 THEN_LIST = ["sh", "-c", '"$@"; code=$?; ls -A out; exit $code', "sh"]
 each_command = pytest.mark.parametrize(
-    "command", ["build", pytest.param("workers", marks=pytest.mark.slow), "fit"]
+    "command",
+    ["build", *(pytest.param(each, marks=pytest.mark.slow) for each in ("workers", "fit"))],
 )
 
 # Runs the command line, and does something at a moment that only a program can hit: as the noise is
@@ -187,6 +188,7 @@ def test_a_limit_on_files_is_known_before_noise_is_drawn(command):
     assert os.listdir("out") == []
 
 
+@pytest.mark.slow
 def test_a_cluster_is_asked_when_there_is_room():
     distributed = pytest.importorskip("distributed", reason="needs the extra `dask`")
     with distributed.LocalCluster(
@@ -293,7 +295,10 @@ def test_a_signal_while_it_takes_its_name(command, name, code):
     assert not OUTPUT.exists()
 
 
-@pytest.mark.parametrize(("command", "force"), [("build", False), ("fit", True)])
+@pytest.mark.parametrize(
+    ("command", "force"),
+    [("build", False), pytest.param("fit", True, marks=pytest.mark.slow)],
+)
 def test_a_kill_while_it_takes_its_name(command, force):
     at = {"as_it_takes_its_name": "os.kill(os.getpid(), signal.SIGKILL)"}
     if force:
@@ -320,7 +325,13 @@ def test_a_kill_while_noise_is_drawn_leaves_no_file():
 
 
 @needs_mounts
-@pytest.mark.parametrize("command", ["attention", "softmax", "distance"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "attention",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("softmax", "distance")),
+    ],
+)
 def test_structures_are_built_when_there_is_room_for_their_answers(command):
     arguments = ["paper", command, "--rows", "64", "--epsilon", "50", "-o", "out/answers.npy"]
     held = ["-t", "tmpfs", "-o", "size=4k", "none", "out"]

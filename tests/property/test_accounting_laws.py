@@ -125,6 +125,7 @@ def test_where_the_account_is_exact_no_less_than_the_truth_may_be_claimed(kind, 
     assert not accepted(epsilon / 1.0009, 1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MECHANISMS)
 @settings(max_examples=30)
 @given(data=st.data(), count=COUNTS, delta=DELTAS)

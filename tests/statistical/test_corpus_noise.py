@@ -215,7 +215,13 @@ def chosen_for(kind, *, most, probability, neighbours, decay=1.0):
 
 
 CASES = [
-    (most, decay, probability, neighbours)
+    pytest.param(
+        most,
+        decay,
+        probability,
+        neighbours,
+        marks=[pytest.mark.slow] if most > 1 and decay == 1.0 else [],
+    )
     for most, decay in ((1, 1.0), (4, 1.0), (4, 0.7), (16, 1.0))
     for probability in (0.05, 0.2)
     for neighbours in Neighbours
@@ -331,6 +337,7 @@ def test_about_half_of_the_names_that_just_reach_the_threshold_come_out(most):
         assert bool(ALPHA < stats.binom.cdf(above, 2_000, rate) < 1 - ALPHA) is fits
 
 
+@pytest.mark.slow
 def test_counts_of_names_in_a_corpus_are_as_far_off_as_they_say():
     """Their intervals hold as often as they say, and narrower ones do not."""
     names = [f"Zar{one}{other}umab" for one in "bcdfghklmn" for other in "aeiouy"]

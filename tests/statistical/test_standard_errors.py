@@ -59,7 +59,7 @@ def coverage(kind, count, dim, epsilon, scale):
 @pytest.mark.parametrize(
     ("kind", "count", "dim", "epsilon", "scale"),
     [
-        ("even", 300, 16, 1.0, 1.5),
+        pytest.param("even", 300, 16, 1.0, 1.5, marks=pytest.mark.slow),
         pytest.param("even", 2_000, 32, 0.5, 2.0, marks=pytest.mark.slow),
         pytest.param("even", 5_000, 32, 4.0, 5.0, marks=pytest.mark.slow),
         pytest.param("clusters", 2_000, 64, 1.0, 3.0, marks=pytest.mark.slow),

@@ -60,7 +60,10 @@ def test_mechanisms_that_are_not_gaussian_hold(name):
     assert 0.75 < found.noise.ratio < 1.25
 
 
-@pytest.mark.parametrize(("name", "epsilon"), [("discovery", 0.01), ("corpus", 8.0)])
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [pytest.param("discovery", 0.01, marks=pytest.mark.slow), ("corpus", 8.0)],
+)
 def test_little_and_much_epsilon_can_be_audited(name, epsilon):
     [case] = named([name])
     run = Run(builds=40, confidence=0.99, seed=1, workers=1)

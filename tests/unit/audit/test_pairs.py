@@ -374,7 +374,7 @@ def test_workers_may_have_workers():
         made.join()
         return made.exitcode
 
-    assert map_forked(nested, range(64), workers=2) == [0] * 64
+    assert map_forked(nested, range(24), workers=2) == [0] * 24
 
 
 def test_what_is_no_release_is_refused():

@@ -360,6 +360,7 @@ def test_points_to_read_near_are_given_at_a_build_or_later(folder):
     assert "reference" in refused.output
 
 
+@pytest.mark.slow
 def test_plan_takes_features_a_goal_and_public_rows(folder):
     np.save("public.npy", unit_rows(400, 12, seed=9))
     arguments = [

@@ -160,6 +160,7 @@ def test_what_is_wrong_is_said_in_one_sentence(folder, given, said):
     assert_refused(result, folder, before, said)
 
 
+@pytest.mark.slow
 def test_a_plan_as_a_page_and_as_json(folder):
     arguments = ["plan-regress", "--rows", "900", "--key-dim", "2", "--value-dim", "2", *SPEND]
     made = discreet.plan(

@@ -297,7 +297,9 @@ def test_a_type_that_does_not_hold_the_classes_is_refused(dtype, tmp_path):
 
 
 def test_a_type_that_is_too_small_for_the_classes_is_refused(tmp_path):
-    model = PrivateClassifier(4.0, 1e-5, bounds=(0, 1), classes=[1, 300], reader="average")
+    model = PrivateClassifier(
+        4.0, 1e-5, bounds=(0, 1), classes=[1, 300], rows_hint=100, reader="average"
+    )
     model.fit(X, np.where(X[:, 0] > 0.5, 300, 1))
 
     def change(settings, _):

@@ -257,7 +257,7 @@ def is_alive(pid):
         return False
 
 
-@pytest.mark.parametrize("groups", [None, "person"])
+@pytest.mark.parametrize("groups", [None, pytest.param("person", marks=pytest.mark.slow)])
 def test_workers_that_are_killed_in_the_middle_change_nothing(tmp_path, groups, monkeypatch):
     keys, values, people = (np.concatenate([each] * 40) for each in (KEYS, VALUES, PEOPLE))
     folder = write(tmp_path / "data", keys=keys, values=values, people=people, files=40)

@@ -115,7 +115,7 @@ def asked(rows, scale, seed, epsilon=1.0):
 @pytest.mark.parametrize(
     ("rows", "scale", "epsilon"),
     [
-        (clusters(5_000, 32, 400), 5.0, 0.5),
+        pytest.param(clusters(5_000, 32, 400), 5.0, 0.5, marks=pytest.mark.slow),
         (evenly(2_000, 16), 5.0, 1.0),
         pytest.param(evenly(20_000, 16), 12.0, 1.0, marks=pytest.mark.slow),
     ],

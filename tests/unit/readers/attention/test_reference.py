@@ -194,6 +194,7 @@ def test_points_are_given_at_a_build_at_load_or_afterwards(
         discreet.load(tmp_path / "other.safetensors", reference=public)
 
 
+@pytest.mark.slow
 def test_a_bundle_is_read_near_points_of_each(rows: np.ndarray, tmp_path) -> None:
     layers = [(rows[700:1_700], np.sign(rows[700:1_700, :2]) / 2)] * 2
     options = {"epsilon": 4.0, "delta": 1e-6, "scale": SCALE, "kernel": "fourier"}
