@@ -46,7 +46,8 @@ from discreet.text import Corpus
 Release: TypeAlias = "AnyFile | Discovered | Corpus"
 
 _KINDS: dict[type, str] = {
-    Memory: "a private memory: it answers what rows like a question have to say, on average",
+    Memory: "a private memory: it answers with an average over all rows, in which those like the "
+    "question count most",
     Memories: "the private context of a model: its layers attend to it instead of to the rows",
     LeastSquares: "a private regression: it predicts numbers from keys",
     GeneralizedLinear: "a private regression: it predicts numbers, or several labels, of a row",
@@ -289,7 +290,7 @@ def _more(promise: Promise) -> str:
     return numbers(
         (f"{unit}s of yours in the data", "right at most, of 1,000 times"),
         [(f"{each}", how_many(promise.of_several(each).coin)) for each in _COUNTS],
-        caption=f"If several {unit}s are yours, and one coin had decided about all of them:",
+        caption=f"If several {unit}s are yours, and one coin had been tossed for all of them:",
     )
 
 

@@ -433,9 +433,8 @@ class OfTexts(Answering):
         if "topic" in asked:
             return self._by_topic(asked)
         if not self.takes_words:
-            raise Refused(
-                400, "Expected topic, one of GET topics: typed questions need an encoder."
-            )
+            said = "Expected topic, one that GET /v1/NAME/topics lists: words need an encoder."
+            raise Refused(400, said)
         options = self._options(asked, limits)
         if "question" in asked:
             question = text("question", asked["question"], longest=limits.text)
@@ -452,7 +451,7 @@ class OfTexts(Answering):
         found = [each for each in self._listed if each["question"] == asked["topic"]]
         if not found:
             reject_argument(
-                "topic", asked["topic"], "the name of a topic, as GET topics lists them"
+                "topic", asked["topic"], "the name of a topic, as GET /v1/NAME/topics lists them"
             )
         return Answers({"answers": found[0]}, 1)
 
