@@ -221,7 +221,7 @@ def _texts(release: Release, promise: Promise) -> dict[str, str]:
         "guarantee": str(guarantee),
         "growth": rounded_up(2.718281828459045 ** min(guarantee.epsilon, 700.0)),
         "epsilon": rounded_up(guarantee.epsilon),
-        "delta": rounded_up(guarantee.delta),
+        "chance": _CHANCE.format(rounded_up(guarantee.delta)) if guarantee.delta else _NO_CHANCE,
         "change": change,
         "secret": secret,
         "coin": how_many(promise.coin),
@@ -240,6 +240,8 @@ _HARDLY = (
     "This promise is weak: what is true of you alone may be learnt from this file{but}. The "
     "figures below say how surely."
 )
+_CHANCE = "δ = {} is a chance, for everything together, that this may not hold."
+_NO_CHANCE = "δ = 0: that holds without exception."
 _GIVING = (
     "If that is so, the promise below holds for whoever gets it: then it can be given away, and "
     "asked any number of times."
