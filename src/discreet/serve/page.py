@@ -108,5 +108,5 @@ def _curl(path: str, body: object) -> str:
     """Return a command that asks, with NAME for that of a release."""
     return (
         f"curl http://127.0.0.1:8000{path.format(name='NAME')} "
-        f"-H 'content-type: application/json' \\\n  -d '{json.dumps(body)}'"
+        f"-H 'content-type: application/json' -d '{json.dumps(body)}'"
     )

@@ -77,6 +77,7 @@ def test_each_question_is_shown_once_as_a_command():
         assert f"-d '{json.dumps(each.example)}'" in text
         assert f"/v1/NAME/{each.name} -H" in text
     assert text.count("curl ") == len(asked)
+    assert "\N{REPLACEMENT CHARACTER}" not in text
 
 
 def test_the_promise_is_on_the_page_in_plain_words():
