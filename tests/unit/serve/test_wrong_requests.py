@@ -387,3 +387,10 @@ def test_the_right_method_and_the_right_address_are_named(guarded):
     said = guarded.post("/v1/memory/ask", json={"question": "a"})
     assert said.status_code == 404
     assert "POST /v1/NAME/attend" in said.json()["error"]
+
+
+@pytest.mark.parametrize("path", ARRAYS)
+def test_how_many_numbers_there_should_be_is_said_in_words(guarded, path):
+    said = guarded.post(f"/v1/{path}", json={"queries": [[0.1, 0.2]]})
+    assert said.status_code == 400
+    assert said.json()["error"] == "Expected 3 numbers in each query, and there are 2."
