@@ -201,6 +201,7 @@ async function ask(event) {
     at("answer").replaceChildren();
     at("again").hidden = true;
     say(error.message);
+    at("said").scrollIntoView({block: "nearest"}); // on a phone the form is a page below
   } finally { button.ariaDisabled = "false"; }
 }
 
