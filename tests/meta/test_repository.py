@@ -215,6 +215,13 @@ def test_links_in_the_documents_lead_somewhere():
 
 
 @pytest.mark.docs
+def test_tests_that_the_documents_name_exist():
+    for document in (ROOT / "docs").rglob("*.md"):
+        for path in re.findall(r"`(tests/[\w/]+\.py)`", document.read_text()):
+            assert (ROOT / path).exists(), f"{document.name}: {path}"
+
+
+@pytest.mark.docs
 def test_docstrings_that_name_a_proof_note_name_one_that_exists():
     notes = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "privacy.md").read_text(), re.MULTILINE)
     named = []

@@ -11,7 +11,7 @@ private is a ceiling: its settings were chosen on the test images, which flatter
 import json
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
@@ -86,7 +86,12 @@ class Split:
         return replace(self, keys=self.keys[:rows], values=self.values[:rows])
 
     def memory(
-        self, epsilon: float, *, scale: float | None = None, entropy: Entropy | None = None
+        self,
+        epsilon: float,
+        *,
+        scale: float | None = None,
+        entropy: Entropy | None = None,
+        stated: Mapping[str, str] | None = None,
     ) -> Memory:
         """Return a memory of the training images."""
         return build(
@@ -98,6 +103,7 @@ class Split:
             rows_hint=ROWS_HINT,
             scale=scale,
             entropy=entropy,
+            stated=stated,
         )
 
 

@@ -20,6 +20,10 @@ from discreet.text import Answer, Corpus, TextEncoder, Topics
 from discreet.text.encoders import encoder
 
 ROWS_HINT, ENCODER = 8_000, "static"
+_STATED = {
+    "data": "Questions that people asked a machine. A topic is what somebody wants, a label the "
+    "part of life that it belongs to."
+}
 
 # What questions are about, as the data set has it: public.
 DOMAINS = (
@@ -108,6 +112,7 @@ def build(epsilon: float) -> Corpus:
         classes=DOMAINS,
         epsilon=epsilon,
         rows_hint=ROWS_HINT,
+        stated=_STATED,
     )
 
 

@@ -110,9 +110,9 @@ class Promise:
         test = self.guarantee.scope.startswith(NOT_PRIVATE)
         mark = f"{NOT_PRIVATE}; with the system's noise, " if test else ""
         return (
-            f"{mark}of 1,000 people who were not in it{instead}, a method that wrongly accuses "
-            f"{ACCUSED} finds at most {how_many(self.found(ACCUSED / 1000))} of 1,000 who were, "
-            f"with one {unit} each"
+            f"{mark}a method that wrongly accuses {ACCUSED} of 1,000 people who were not in the "
+            f"data{instead} finds at most {how_many(self.found(ACCUSED / 1000))} of 1,000 who "
+            f"were, with one {unit} each"
         )
 
     @property

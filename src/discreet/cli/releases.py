@@ -189,8 +189,9 @@ def of_kind(found: "ReleasedFile | Corpus", path: Path, *kinds: type[AnyKind]) -
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
+        wrong = "no file" if path.exists() else "not there"
         raise InvalidInput(
-            f"Expected {path} to be a file written by discreet build, fit, regress or corpus build."
+            f"Expected {path} to be a file that discreet released, and it is {wrong}."
         )
     return path
 

@@ -46,7 +46,8 @@ from discreet.text import Corpus
 Release: TypeAlias = "AnyFile | Discovered | Corpus"
 
 _KINDS: dict[type, str] = {
-    Memory: "a private memory: it answers what rows like a question have to say, on average",
+    Memory: "a private memory: it answers with an average over all rows, in which those like the "
+    "question count most",
     Memories: "the private context of a model: its layers attend to it instead of to the rows",
     LeastSquares: "a private regression: it predicts numbers from keys",
     GeneralizedLinear: "a private regression: it predicts numbers, or several labels, of a row",
@@ -220,7 +221,7 @@ def _texts(release: Release, promise: Promise) -> dict[str, str]:
         "guarantee": str(guarantee),
         "growth": rounded_up(2.718281828459045 ** min(guarantee.epsilon, 700.0)),
         "epsilon": rounded_up(guarantee.epsilon),
-        "delta": rounded_up(guarantee.delta),
+        "chance": _CHANCE.format(rounded_up(guarantee.delta)) if guarantee.delta else _NO_CHANCE,
         "change": change,
         "secret": secret,
         "coin": how_many(promise.coin),
@@ -239,6 +240,8 @@ _HARDLY = (
     "This promise is weak: what is true of you alone may be learnt from this file{but}. The "
     "figures below say how surely."
 )
+_CHANCE = "δ = {} is a chance, for everything together, that this may not hold."
+_NO_CHANCE = "δ = 0: that holds without exception."
 _GIVING = (
     "If that is so, the promise below holds for whoever gets it: then it can be given away, and "
     "asked any number of times."
@@ -289,7 +292,7 @@ def _more(promise: Promise) -> str:
     return numbers(
         (f"{unit}s of yours in the data", "right at most, of 1,000 times"),
         [(f"{each}", how_many(promise.of_several(each).coin)) for each in _COUNTS],
-        caption=f"If several {unit}s are yours, and one coin had decided about all of them:",
+        caption=f"If several {unit}s are yours, and one coin had been tossed for all of them:",
     )
 
 

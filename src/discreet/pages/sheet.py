@@ -58,8 +58,9 @@ MEANINGS = {
         "more; with ids of records, rows beyond that were left out."
     ),
     "rows": (
-        "How many rows there were is private unless it says otherwise. The public figure is one "
-        "that the builder gave, to choose settings by. It should not have been counted."
+        "How many rows there were is private unless it says otherwise. The public figure is what "
+        "settings were chosen by: one that the builder gave, or the usual one. It should not have "
+        "been counted."
     ),
     STATED: (
         "Where the file comes from, in the builder's words. Whoever builds a file can state "

@@ -214,7 +214,7 @@ def error_against_length_and_epsilon(
             draw(axes, curve, name, look)
         axes.set_ylabel(f"±, {WITHIN} standard errors")
     first, second = panels
-    first.set_xlabel("length of the query")
+    first.set_xlabel("length of the question")
     first.set_ylim(bottom=0)
     ticks(second, next(iter(by_epsilon.values())).x)
     by_ratios(second)

@@ -48,7 +48,7 @@ _OPEN = frozenset(each.path for each in ROUTES if each.open)
 
 _OF_ROUTES = {
     404: "Expected an address that GET /docs lists.",
-    405: "Expected the method that GET /docs lists for this address.",
+    405: "Expected {allow} for this address, as GET /docs lists it.",
 }
 
 
@@ -172,7 +172,8 @@ def _refusal(error: Exception) -> Response:
     if isinstance(error, InvalidInput):
         return _said(400, _sentence(error), {})
     if isinstance(error, HTTPException):
-        said = _OF_ROUTES.get(error.status_code, "Expected another request.")
+        allow = (error.headers or {}).get("Allow", "another method")
+        said = _OF_ROUTES.get(error.status_code, "Expected another request.").format(allow=allow)
         return _said(error.status_code, said, {**(error.headers or {}), **CLOSE})
     if isinstance(error, MemoryError):
         return _said(413, "Expected fewer queries at once: there is not enough memory.", {})

@@ -143,11 +143,16 @@ class _OfArrays(Answering):
 
     fields = frozenset({"queries", "stderr"})
 
-    def _queries(self, asked: Asked, limits: Limits) -> tuple[Any, int]:
+    def _queries(self, asked: Asked, limits: Limits, width: int) -> tuple[Any, int]:
+        """Return queries of so many numbers each, and how many there are."""
         if "queries" not in asked:
             raise Refused(400, "Expected queries: a list of lists of numbers.")
         found = numbers("queries", asked["queries"])
-        return found, limits.check_count("queries", _count(found.shape))
+        count = limits.check_count("queries", _count(found.shape))
+        if found.shape[-1] != width:
+            said = f"Expected {width} numbers in each query, and there are {found.shape[-1]}."
+            raise Refused(400, said)
+        return found, count
 
     def _wants_stderr(self, asked: Asked) -> bool:
         return flag("stderr", asked.get("stderr", True))
@@ -178,7 +183,7 @@ class _Attention(_OfArrays):
         return found
 
     def _answer(self, asked: Asked, limits: Limits) -> Answers:
-        queries, count = self._queries(asked, limits)
+        queries, count = self._queries(asked, limits, self.memory.kernel.dim)
         wanted = self._wants_stderr(asked)
         return _attended(self.memory, queries, count, stderr=wanted)
 
@@ -229,7 +234,7 @@ class _Bundle(_Attention):
     def _answer(self, asked: Asked, limits: Limits) -> Answers:
         most = len(self.release) - 1
         member = whole_number("member", asked.get("member", 0), at_least=0, at_most=most)
-        queries, count = self._queries(asked, limits)
+        queries, count = self._queries(asked, limits, self.release[member].kernel.dim)
         wanted = self._wants_stderr(asked)
         return _attended(self.release[member], queries, count, stderr=wanted)
 
@@ -243,7 +248,7 @@ class _Numbers(_OfArrays):
     verb, kind = "predict", "regression"
 
     def _answer(self, asked: Asked, limits: Limits) -> Answers:
-        queries, count = self._queries(asked, limits)
+        queries, count = self._queries(asked, limits, self.release.features.dim)
         wanted = self._wants_stderr(asked) and self._has_stderr
         return _paired(self.release.predict(queries, stderr=wanted), count, stderr=wanted)
 
@@ -265,7 +270,7 @@ class _Classes(_OfArrays):
     verb, kind = "predict", "classifier"
 
     def _answer(self, asked: Asked, limits: Limits) -> Answers:
-        queries, count = self._queries(asked, limits)
+        queries, count = self._queries(asked, limits, self.release.features.dim)
         wanted = self._wants_stderr(asked)
         return Answers(_classified(self.release, queries, stderr=wanted), count)
 
@@ -299,7 +304,7 @@ class _Sums(_OfArrays):
     verb, kind = "query", "distances"
 
     def _answer(self, asked: Asked, limits: Limits) -> Answers:
-        queries, count = self._queries(asked, limits)
+        queries, count = self._queries(asked, limits, self.release.released.layout.kernel.dim)
         wanted = self._wants_stderr(asked)
         return _paired(self.release.query(queries, stderr=wanted), count, stderr=wanted)
 
@@ -356,7 +361,7 @@ class _Estimator(_OfArrays):
     def _table(self, asked: Asked, limits: Limits) -> tuple[Any, int]:
         width = self.release.n_features_in_
         if not self._names:
-            queries, count = self._queries(asked, limits)
+            queries, count = self._queries(asked, limits, width)
             if queries.shape[1:] != (width,):
                 reject("queries.shape", queries.shape, f"(m, {width})")
             return queries, count
@@ -433,9 +438,8 @@ class OfTexts(Answering):
         if "topic" in asked:
             return self._by_topic(asked)
         if not self.takes_words:
-            raise Refused(
-                400, "Expected topic, one of GET topics: typed questions need an encoder."
-            )
+            said = "Expected topic, one that GET /v1/NAME/topics lists: words need an encoder."
+            raise Refused(400, said)
         options = self._options(asked, limits)
         if "question" in asked:
             question = text("question", asked["question"], longest=limits.text)
@@ -452,7 +456,7 @@ class OfTexts(Answering):
         found = [each for each in self._listed if each["question"] == asked["topic"]]
         if not found:
             reject_argument(
-                "topic", asked["topic"], "the name of a topic, as GET topics lists them"
+                "topic", asked["topic"], "the name of a topic, as GET /v1/NAME/topics lists them"
             )
         return Answers({"answers": found[0]}, 1)
 

@@ -84,7 +84,8 @@ class Handlers:
         """Return the answers to a question in a body."""
         served = self._served(request)
         if served.verb != route.name:
-            raise Refused(404, f"Expected {served.verb}: that is what this release answers.", CLOSE)
+            said = f"Expected POST /v1/NAME/{served.verb}, by which this release is asked."
+            raise Refused(404, said, CLOSE)
         form = _form_of(request)
         body = await body_of(request, self.settings.limits)
         work = partial(self._computed, served, body, form)

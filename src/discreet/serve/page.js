@@ -3,7 +3,7 @@
 const WITHIN = 1.96, SHOWN = 24, UNCLEAR = "not clear of the noise";
 const NO_ERRORS = "the file was made without second moments, which a ± is computed from";
 const KINDS = {
-  memory: "A memory: it answers what rows like a question have to say, on average.",
+  memory: "A memory: it answers with an average over all rows, in which those like the question count most.",
   memories: "The memories of a model, one for each of its layers.",
   regression: "A regression: it predicts a number.",
   classifier: "A classifier: it says which class a row belongs to.",
@@ -85,10 +85,12 @@ async function choose() {
 function showCard(card) {
   const unit = card.guarantee.unit;
   at("promise").replaceChildren(
-    make("p", `The promise: take any one ${unit} of the data. Without it, all that is answered here would `
-      + "look much the same, as far as the next line says: whatever is asked, however often, and whatever somebody knows besides."),
+    make("p", `The promise: take any one ${unit} of the data. Without it, all answers here would look much `
+      + "the same, whatever is asked, however often, and whatever else somebody knows. The next line says how much the same."),
     make("p", `In numbers: ${card.for_one_person}.`),
     make("p", card.guarantee.in_words, {class: "quiet"}));
+  const data = card.lines.find((line) => line.title === "stated: data");
+  if (data) at("what").append(make("br"), data.text, " ", make("em", "stated by the builder", {class: "stated"}));
   if (card.leaks.length) at("promise").prepend(make("p", "Taken from the rows without noise, which the promise "
     + `does not cover: ${card.leaks.join(", ")}.`, {class: "alarm"}));
   at("card").replaceChildren(...card.lines.map((line) => {
@@ -200,6 +202,7 @@ async function ask(event) {
     at("answer").replaceChildren();
     at("again").hidden = true;
     say(error.message);
+    at("said").scrollIntoView({block: "nearest"}); // on a phone the form is a page below
   } finally { button.ariaDisabled = "false"; }
 }
 

@@ -6,6 +6,7 @@ requests like those of any other program, and goes into it as text, never as HTM
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ _FOOTER = (
     "privacy, however often; the server counts no budget, for there is none to count."
 )
 
-_INTRODUCTION = """<h1>Asking by HTTP</h1>
+_INTRODUCTION = """<h1>Asking over HTTP</h1>
 <p class="lead">Numbers or words in, answers out, each number with its ±. The same for programs:
 <a href="openapi.json">openapi.json</a>. And a <a href="./">page for people</a>.</p>
 <p>Bodies are JSON in UTF-8, or streams of Arrow. Where the server has tokens, all but the pages and
@@ -79,7 +80,7 @@ def docs_page(described: Mapping[str, Any]) -> Sheet:
         described: as OpenAPI has it.
     """
     body = "\n".join([_INTRODUCTION, *_routes(described["paths"])])
-    html = sheet(title="Asking by HTTP", body=body, footer=_FOOTER, head="")
+    html = sheet(title="Asking over HTTP", body=body, footer=_FOOTER, head="")
     return Sheet.of(html)
 
 
@@ -94,9 +95,18 @@ def _routes(paths: Mapping[str, Any]) -> Iterator[str]:
             yield f"<h2><code>{method.upper()} {escaped(path)}</code></h2>"
             yield f"<p>{escaped(operation['summary'])}</p>"
             if "requestBody" in operation:
-                schema = operation["requestBody"]["content"]["application/json"]["schema"]
+                body = operation["requestBody"]["content"]["application/json"]
                 yield "<ul>"
-                for name, each in schema["properties"].items():
+                for name, each in body["schema"]["properties"].items():
                     meaning = escaped(each.get("description", ""))
                     yield f"<li><code>{name}</code> ({each['type']}): {meaning}</li>"
                 yield "</ul>"
+                yield f"<pre><code>{escaped(_curl(path, body['example']))}</code></pre>"
+
+
+def _curl(path: str, body: object) -> str:
+    """Return a command that asks, with NAME for that of a release."""
+    return (
+        f"curl http://127.0.0.1:8000{path.format(name='NAME')} "
+        f"-H 'content-type: application/json' -d '{json.dumps(body)}'"
+    )

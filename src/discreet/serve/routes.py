@@ -10,7 +10,6 @@ _QUERIES = {
     "type": "array",
     "description": "Lists of lists of numbers, all of one length: shape (..., d).",
     "items": {"type": "array", "items": {"type": "number"}},
-    "examples": [[[0.5, 0.5]]],
 }
 _STDERR = {
     "type": "boolean",
@@ -43,6 +42,7 @@ class Described:
         summary: what comes back, in a line.
         open: whether it takes no token.
         fields: of the body, if it has one.
+        example: of a body.
     """
 
     path: str
@@ -50,6 +50,7 @@ class Described:
     summary: str
     open: bool = False
     fields: dict[str, Any] | None = None
+    example: dict[str, Any] | None = None
 
     @property
     def method(self) -> str:
@@ -58,6 +59,7 @@ class Described:
 
 
 _ARRAYS = {"queries": _QUERIES, "stderr": _STDERR}
+_TWO_NUMBERS = {"queries": [[0.5, 0.5]]}
 
 ROUTES = (
     Described("/", "page", "A page for people: it asks for them.", open=True),
@@ -76,21 +78,28 @@ ROUTES = (
         "attend",
         "Of a memory: private attention.",
         fields={**_ARRAYS, "member": _MEMBER},
+        example=_TWO_NUMBERS,
     ),
     Described(
         "/v1/{name}/predict",
         "predict",
         "Of a model: numbers, or labels with probabilities.",
         fields={**_ARRAYS, "rows": _ROWS},
+        example={"rows": [{"age": 30, "job": None}]},
     ),
     Described(
-        "/v1/{name}/query", "query", "Of distances: their sums from each point.", fields=_ARRAYS
+        "/v1/{name}/query",
+        "query",
+        "Of distances: their sums from each point.",
+        fields=_ARRAYS,
+        example=_TWO_NUMBERS,
     ),
     Described(
         "/v1/{name}/ask",
         "ask",
         "Of a corpus: topics, shares of labels, words and names, each with a ±.",
         fields=_QUESTION,
+        example={"question": "my card was stolen"},
     ),
 )
 
@@ -142,7 +151,7 @@ def _operation(each: Described) -> dict[str, Any]:
         ]
     if each.fields is not None:
         schema = {"type": "object", "properties": each.fields, "additionalProperties": False}
-        content: dict[str, Any] = {JSON: {"schema": schema}, ARROW: {}}
+        content: dict[str, Any] = {JSON: {"schema": schema, "example": each.example}, ARROW: {}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 

@@ -285,7 +285,7 @@ def protection(released: Promised) -> list[tuple[str, str]]:
     elif guarantee.neighbours is Neighbours.REPLACE:
         counts = "the number of records is public, the number of rows is not"
     hint = "none" if released.rows_hint is None else f"{released.rows_hint:,}"
-    given = "public figure given by the builder"
+    given = "public figure that settings were chosen by"
     if released.stream is not None:
         given = "public figure for these steps, by what the builder said of all"
     if "rows_hint" in released.receipt.leaks:

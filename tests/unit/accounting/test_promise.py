@@ -29,8 +29,8 @@ def test_one_person_is_told_how_many_are_found_at_most():
     # e·10 of 1,000 are 27.2, and nobody may say that they are 27.
     assert promise.facts == {"wrongly_accused_of_1000": 10, "found_at_most_of_1000": 28}
     assert promise.in_words == (
-        "of 1,000 people who were not in it, a method that wrongly accuses 10 finds at most 28 of "
-        "1,000 who were, with one row each"
+        "a method that wrongly accuses 10 of 1,000 people who were not in the data finds at most "
+        "28 of 1,000 who were, with one row each"
     )
 
 

@@ -51,6 +51,15 @@ def test_it_is_replaced_only_by_force_and_goes_where_it_is_told(memory, tmp_path
     assert (tmp_path / "clinic.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("clinic.safetensor", "it is not there"), (".", "it is no file")]
+)
+def test_a_name_that_is_wrong_is_told_from_a_file_that_is(memory, name, wrong):
+    refused = RUNNER.invoke(app, ["card", name])
+    assert refused.exit_code == 2
+    assert wrong in " ".join(refused.output.split())
+
+
 def test_a_page_is_made_only_where_it_is_asked_for(memory, tmp_path):
     refused = RUNNER.invoke(app, ["card", "clinic.safetensors", "-o", "page.html"])
     assert refused.exit_code == 2

@@ -165,7 +165,7 @@ def test_one_kind_of_release_is_not_taken_for_another(folder):
     for file, said in [
         ("memory.safetensors", "a classifier or a regression, and it is a memory: discreet attend"),
         ("data.safetensors", "written by discreet"),
-        ("absent.safetensors", "written by discreet"),
+        ("absent.safetensors", "it is not there"),
     ]:
         result = run("predict", file, "queries.npy", "-o", "out.npy")
         assert_refused(result, folder, before, file, said)

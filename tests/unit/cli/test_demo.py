@@ -126,6 +126,7 @@ def test_its_releases_are_files_that_answer(tmp_path):
     digits_file = folder / "digits.safetensors"
     memory = discreet.load(digits_file)
     assert memory.card.to_dict()["private"]
+    assert "number k of the answer" in memory.card.stated["data"]
     [data] = digits.splits(1)
     assert data.accuracy(memory.attend(data.queries)) > 0.7
     if texts.installed():

@@ -88,6 +88,15 @@ def test_a_weak_promise_is_called_weak():
         assert ("hidden by the noise" in text) is not weak
 
 
+def test_a_chance_of_nothing_is_no_chance(memory):
+    assert "δ = 1e-06 is a chance" in Reader(as_html(memory, name="a", pictures=False)).text
+    corpus = discreet.Corpus.build(["a card"], encoder="static", topics=["card", "money"])
+    assert corpus.guarantee.delta == 0
+    text = Reader(as_html(corpus, name="a", pictures=False)).text
+    assert "without exception" in text
+    assert "is a chance" not in text
+
+
 def test_a_replaced_record_is_spoken_of_as_one():
     rows, people = unit_rows(400, 3), np.arange(400) // 4
     made = discreet.build(

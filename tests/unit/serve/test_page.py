@@ -8,7 +8,7 @@ import re
 from markup import Reader
 
 from discreet.serve.page import docs_page, home_page
-from discreet.serve.routes import openapi
+from discreet.serve.routes import ROUTES, openapi
 
 
 def inline(html, kind):
@@ -67,6 +67,17 @@ def test_the_description_is_html_of_what_programs_read():
     for path, methods in openapi()["paths"].items():
         for method in methods:
             assert f"{method.upper()} {path}" in text
+
+
+def test_each_question_is_shown_once_as_a_command():
+    text = Reader(docs_page(openapi()).html).text
+    asked = [each for each in ROUTES if each.fields is not None]
+    for each in asked:
+        assert each.example.keys() <= each.fields.keys()
+        assert f"-d '{json.dumps(each.example)}'" in text
+        assert f"/v1/NAME/{each.name} -H" in text
+    assert text.count("curl ") == len(asked)
+    assert "\N{REPLACEMENT CHARACTER}" not in text
 
 
 def test_the_promise_is_on_the_page_in_plain_words():

@@ -378,3 +378,19 @@ def test_a_body_without_length_is_cut_off_where_it_is_too_long(guarded, folder):
     response = guarded.post("/v1/memory/attend", headers=JSON, content=pieces())
     assert response.status_code == 413
     check_refused(response, folder)
+
+
+def test_the_right_method_and_the_right_address_are_named(guarded):
+    said = guarded.get("/v1/memory/attend")
+    assert said.status_code == 405
+    assert said.json()["error"].startswith("Expected POST for this address")
+    said = guarded.post("/v1/memory/ask", json={"question": "a"})
+    assert said.status_code == 404
+    assert "POST /v1/NAME/attend" in said.json()["error"]
+
+
+@pytest.mark.parametrize("path", ARRAYS)
+def test_how_many_numbers_there_should_be_is_said_in_words(guarded, path):
+    said = guarded.post(f"/v1/{path}", json={"queries": [[0.1, 0.2]]})
+    assert said.status_code == 400
+    assert said.json()["error"] == "Expected 3 numbers in each query, and there are 2."

@@ -258,8 +258,8 @@ class Prediction:
             return f"{said}."
         alike = self.if_in_common()
         return (
-            f"{said}; if they have much in common, as pixels and counts have, about "
-            f"{alike.within(alike.stderr)} ({times(alike.signal_to_error)} times)."
+            f"{said}. For rows that have much in common, as pixels and counts do: "
+            f"{times(alike.signal_to_error)} times, and within about {alike.within(alike.stderr)}."
         )
 
     @property

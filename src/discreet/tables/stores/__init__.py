@@ -15,7 +15,9 @@ from discreet.tables.stores.vectors import Vectors
 _STORES = {
     ("chromadb", "Collection"): "chroma",
     ("datasets", "Dataset"): "hugging_face",
+    ("datasets", "DatasetDict"): "hugging_face",
     ("datasets", "IterableDataset"): "hugging_face",
+    ("datasets", "IterableDatasetDict"): "hugging_face",
     ("discreet", "Query"): "postgres",
     ("discreet", "Vectors"): "faiss",
     ("faiss", "Index"): "faiss",

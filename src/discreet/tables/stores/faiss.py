@@ -249,7 +249,7 @@ class _Kept:
         kind = type(base).__name__
         if kind in _AS_CODES and not given.trained_on_public:
             raise InvalidInput(
-                f"Expected an index that keeps vectors as they are, and a {kind} keeps codes, by a "
+                f"Expected an index that keeps vectors as they are, and {kind} keeps codes, by a "
                 "table that was trained on vectors: if those were private, each row would depend "
                 "on all. Vectors(index, ..., trained_on_public=True) says that they were not."
             )

@@ -14,6 +14,11 @@ _ROWS_AT_ONCE = 2**13
 
 def part_of(given: Any) -> Part:  # noqa: ANN401
     """Return a dataset, or one that can only be iterated over, as a table."""
+    if isinstance(given, dict):  # what load_dataset gives unless it is asked for a split
+        raise InvalidInput(
+            f"Expected one dataset, and it is a {type(given).__name__} of {', '.join(given)}: "
+            "give one of these by its name."
+        )
     return _HuggingFace(given)
 
 

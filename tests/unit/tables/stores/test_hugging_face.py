@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from vector_stores import EMBEDDING, RATING, TABLE, bits, check_bits, refused
 
+import discreet
 from discreet.tables import Rows
 
 datasets = pytest.importorskip("datasets", reason="needs the extra `stores`")
@@ -50,5 +51,7 @@ def test_what_does_not_fit_is_named_and_not_shown():
     refused(ragged, "lists of one length, complete, in embedding")
     missing = datasets.Dataset.from_dict({"embedding": [[1.0], None], "rating": [1.0, 2.0]})
     refused(missing, "no missing value in embedding")
-    splits = datasets.DatasetDict({"train": dataset})
-    refused(splits, "it is a DatasetDict", keys="embedding")
+    splits = datasets.DatasetDict({"train": dataset, "test": dataset})
+    refused(splits, "it is a DatasetDict of train, test", keys="embedding")
+    with pytest.raises(discreet.InvalidInput, match="it is a DatasetDict of train, test"):
+        discreet.build(splits, values="rating", epsilon=1.0, delta=1e-6, scale=1.0)
