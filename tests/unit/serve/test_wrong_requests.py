@@ -238,6 +238,7 @@ HEADERS = {
     "a file of Arrow": {"content-type": "application/vnd.apache.arrow.file"},
     "gzip": {**JSON, "content-encoding": "gzip"},
     "deflate": {**JSON, "content-encoding": "deflate"},
+    "a length and chunks": {**JSON, "content-length": "32", "transfer-encoding": "chunked"},
     "two encodings": {**JSON, "content-encoding": "gzip, br"},
     "JSON as Arrow": ARROW,
     "a length that is none": {**JSON, "content-length": "ten"},
