@@ -300,10 +300,10 @@ class Database:
             return None
         return (
             f"Expected the ledger {self.address.shown} where it was, in {noted} (server, timeline, "
-            f"database and table), and this is {here}: a standby took over or a "
-            "backup was restored, and what was counted last may be missing. Nothing is released here until the ledger's owner, who counts "
-            "what is missing (discreet ledger spend) before others build, says so: "
-            + _GO_ON.format(server=here, version=VERSION)
+            f"database and table), and this is {here}: a standby took over or a backup was "
+            "restored, and what was counted last may be missing. Nothing is released here until "
+            "the ledger's owner, who counts what is missing (discreet ledger spend) before others "
+            "build, says so: " + _GO_ON.format(server=here, version=VERSION)
         )
 
     def _checked_history(self, transaction: Transaction, known: Entry | None) -> Entry:
