@@ -7,10 +7,12 @@ read them. `discreet.load` on a file of one's own shows them to nobody.
 import http.client
 import ipaddress
 import json
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 from urllib.parse import SplitResult, quote, urlsplit
 
 import numpy as np
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 # Bytes of an answer, and characters of a sentence, that are believed.
 _LARGEST, _LONGEST = 2**28, 500
+# What a release may be called.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # What a server says that others keep busy, and seconds until it is asked again.
 _BUSY, _PAUSE = 429, 0.25
 # Bytes that a number takes as JSON, at the most, with what stands around it.
@@ -52,10 +56,7 @@ def connect(address: str, token: str | None = None, *, timeout: float = 30.0) ->
         DiscreetError: nobody answers there, or no server of discreet, or the token is not known.
     """
     found = Connection(_Wire(address, token, timeout=timeout))
-    try:
-        _ = found.names
-    except (KeyError, TypeError):
-        raise DiscreetError(f"Expected a server of discreet at {address}.") from None
+    _ = found.names
     return found
 
 
@@ -71,7 +72,13 @@ class Connection(Mapping[str, "Served"]):
 
     @cached_property
     def _listed(self) -> dict[str, Any]:
-        return self._wire.call("/v1")
+        found = self._wire.call("/v1")
+        with self._wire.believed():
+            names = [each["name"] for each in found["releases"]]
+            limits = [found["limits"][name] for name in ("queries", "body")]
+            if not all(map(_NAME.fullmatch, names)) or not all(map(_is_count, limits)):
+                raise ValueError
+        return found
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -105,7 +112,8 @@ class Served:
 
     def __init__(self, wire: "_Wire", about: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
         self._wire, self.about, self._limits = wire, dict(about), dict(limits)
-        self.name, self.kind = str(about["name"]), str(about["kind"])
+        with wire.believed():
+            self.name, self.kind = str(about["name"]), _printable(str(about["kind"]))
         self._path = f"/v1/{quote(self.name, safe='')}"
 
     def __repr__(self) -> str:
@@ -118,15 +126,21 @@ class Served:
     @property
     def card(self) -> Card:
         """What is protected, how much, and from what. `str(card)`, `card.to_dict()`."""
-        lines = tuple((each["title"], each["text"]) for each in self._carded["lines"])
-        return Card(tuple(self._carded["card"].items()), lines)
+        carded = self._carded
+        with self._wire.believed():
+            lines = [
+                (_printable(each["title"]), _printable(each["text"])) for each in carded["lines"]
+            ]
+            return Card(tuple(carded["card"].items()), tuple(lines))
 
     @property
     def guarantee(self) -> Guarantee:
         """What is promised."""
-        given = self._carded["guarantee"]
-        names = ("epsilon", "delta", "neighbours", "unit", "scope")
-        return Guarantee(**{name: given[name] for name in names})
+        carded = self._carded
+        with self._wire.believed():
+            given = carded["guarantee"]
+            texts: Any = {name: _printable(given[name]) for name in ("neighbours", "unit", "scope")}
+            return Guarantee(given["epsilon"], given["delta"], **texts)
 
     def attend(self, queries: Array, *, stderr: bool = False, member: int | None = None) -> Any:  # noqa: ANN401
         """Return private attention, as `Memory.attend` does.
@@ -218,8 +232,9 @@ class Served:
 
         if self.about.get("verb") != "ask":
             self._refuse("map")
-        listed = self._wire.call(f"{self._path}/topics")["topics"]
-        return [Answer.from_dict(each) for each in listed]
+        found = self._wire.call(f"{self._path}/topics")
+        with self._wire.believed():
+            return [Answer.from_dict(each) for each in found["topics"]]
 
     def ask(self, question: str, *, blank: str | None = None, topics: int = 3) -> "Answer":
         """Return what texts say about a question, as `Corpus.ask` does.
@@ -229,11 +244,9 @@ class Served:
             blank: a sentence with ___ in the answer's place.
             topics: how many of the nearest are listed.
         """
-        from discreet.text.answers import Answer
-
         fields = {"question": question, "topics": topics}
         fields |= {} if blank is None else {"blank": blank}
-        return Answer.from_dict(self._asked("ask", fields)["answers"])
+        return self._answer(fields)
 
     def ask_topic(self, topic: str) -> "Answer":
         """Return what the texts nearest to one public topic are, as `Corpus.ask_topic` does.
@@ -241,9 +254,14 @@ class Served:
         Args:
             topic: its name.
         """
+        return self._answer({"topic": topic})
+
+    def _answer(self, fields: Mapping[str, Any]) -> "Answer":
         from discreet.text.answers import Answer
 
-        return Answer.from_dict(self._asked("ask", {"topic": topic})["answers"])
+        found = self._asked("ask", fields)
+        with self._wire.believed():
+            return Answer.from_dict(found["answers"])
 
     def _numbers(self, verb: str, queries: Any, *, stderr: bool, **more: Any) -> Any:  # noqa: ANN401
         """Return answers in the precision of the queries, asked in as many parts as it takes."""
@@ -255,8 +273,7 @@ class Served:
         kind = np.float32 if dtype == np.float32 else np.float64
 
         def joined(name: str) -> Array:
-            found = [np.asarray(each[name], dtype=kind) for each in parts]
-            return found[0] if len(found) == 1 else np.concatenate(found)
+            return self._joined(parts, name, np.shape(queries)[:-1], dtype=kind)
 
         return (joined("answers"), joined("stderr")) if stderr else joined("answers")
 
@@ -267,8 +284,24 @@ class Served:
         ]
         if not all(name in each for each in parts):
             raise InvalidInput(f"Expected a release with {name}, and {self.name} has none.")
-        found = [np.asarray(each[name]) for each in parts]
-        return found[0] if len(found) == 1 else np.concatenate(found)
+        rows = (len(_rows(queries)),) if self.about.get("columns") else np.shape(queries)[:-1]
+        return self._joined(parts, name, rows)
+
+    def _joined(
+        self,
+        parts: Sequence[Mapping[str, Any]],
+        name: str,
+        asked: tuple[int, ...],
+        *,
+        dtype: Any = None,  # noqa: ANN401
+    ) -> Array:
+        """Return one field of answers, if there is one for each of what was asked."""
+        with self._wire.believed():
+            found = [np.asarray(each[name], dtype=dtype) for each in parts]
+            whole = found[0] if len(found) == 1 else np.concatenate(found)
+            if not self.about.get("heads") and whole.shape[: len(asked)] != asked:
+                raise ValueError
+            return whole
 
     def _parts(self, queries: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
         """Yield the fields of requests, none of them larger than the server takes."""
@@ -301,6 +334,19 @@ class Served:
         raise InvalidInput(
             f"Expected {self.about.get('verb')} in place of {verb}: {self.name} is a {self.kind}."
         )
+
+
+def _printable(text: str) -> str:
+    """Return a text without what could move the cursor of a terminal.
+
+    Args:
+        text: of a server.
+    """
+    return "".join(filter(str.isprintable, text))
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and number >= 1
 
 
 def _rows(given: Any) -> list[dict[str, Any]]:  # noqa: ANN401
@@ -362,13 +408,22 @@ class _Wire:
             found = json.loads(data)
         except (ValueError, RecursionError):
             found = None
-        if not isinstance(found, dict):
-            raise DiscreetError(f"Expected a server of discreet at {self.shown}.")
+        with self.believed():
+            if not isinstance(found, dict):
+                raise TypeError
         if status == 200:
-            return found
-        said = "".join(filter(str.isprintable, str(found.get("error", ""))))[:_LONGEST]
+            return cast("dict[str, Any]", found)
+        said = _printable(str(found.get("error", "")))[:_LONGEST]
         said = said or f"Expected an answer of {self.shown}, and got status {status}."
         raise (InvalidInput if status in {400, 413} else DiscreetError)(said)
+
+    @contextmanager
+    def believed(self) -> Iterator[None]:
+        """Say that this is no server of discreet where what it sent is not what those send."""
+        try:
+            yield
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise DiscreetError(f"Expected a server of discreet at {self.shown}.") from None
 
     def _exchanged(self, path: str, fields: Mapping[str, Any] | None) -> tuple[int, bytes]:
         safe = self._to.scheme == "https"

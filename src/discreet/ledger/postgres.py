@@ -126,9 +126,13 @@ set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 _SAFE = """
 SELECT pg_is_in_recovery(), current_setting('fsync'), to_regclass('discreet.servers') IS NOT NULL
 """
-# Which cluster this is, and how often it began anew from a backup or a standby (its timeline).
+# Which cluster this is, and how often it began anew from a backup or a standby (its timeline); and
+# the numbers that database and table have there, which are others once a dump is read or a database
+# is copied. Earlier versions noted the first two alone.
 _SERVER = """
-SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+SELECT concat_ws('/', system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8),
+    (SELECT oid FROM pg_database WHERE datname = current_database()),
+    to_regclass('discreet.servers')::oid)
 FROM pg_control_system()
 """
 # What the ledger's owner says then.
@@ -292,14 +296,14 @@ class Database:
                 f"version {version}: a newer discreet made it."
             )
         [here] = transaction.one(_SERVER)
-        if noted == here:
+        if noted == here or (noted.count("/") == 1 and here.startswith(f"{noted}/")):
             return None
         return (
-            f"Expected the ledger {self.address.shown} on its server and timeline, {noted}, and "
-            f"this is {here}: a standby took over or a backup was restored, and what was counted "
-            "last may be missing. Nothing is released here until the ledger's owner, who counts "
-            "what is missing (discreet ledger spend) before others build, says so: "
-            + _GO_ON.format(server=here, version=VERSION)
+            f"Expected the ledger {self.address.shown} where it was, in {noted} (server, timeline, "
+            f"database and table), and this is {here}: a standby took over or a backup was "
+            "restored, and what was counted last may be missing. Nothing is released here until "
+            "the ledger's owner, who counts what is missing (discreet ledger spend) before others "
+            "build, says so: " + _GO_ON.format(server=here, version=VERSION)
         )
 
     def _checked_history(self, transaction: Transaction, known: Entry | None) -> Entry:

@@ -113,7 +113,10 @@ class _Gate:
             self._turns.release()
 
     def _check(self, request: Request) -> None:
-        """Raise `Refused` unless this is somebody who may ask, under a name of the server."""
+        """Raise `Refused` unless this is one request, of somebody who may ask, under our name."""
+        if "transfer-encoding" in request.headers and "content-length" in request.headers:
+            # A proxy that believes the other one would take the rest of this for the next request.
+            raise Refused(400, "Expected content-length or transfer-encoding, not both.", CLOSE)
         hosts, tokens = self._settings.hosts, self._settings.tokens
         if hosts is not None and _host_of(request) not in hosts:
             raise Refused(421, f"Expected a host of {', '.join(sorted(hosts))}.", CLOSE)

@@ -1,7 +1,8 @@
 """Questions and answers as streams of Arrow, for those who have columns. Needs the extra `parquet`.
 
 What comes is believed no more than JSON is. Compressed streams are refused before they are opened:
-a short one may hold any number of bytes. So are dictionaries, which say little in less space.
+a short one may hold any number of bytes. So are dictionaries, which say little in less space; and
+cells that take none, such as empty lists, may be as many as bytes that a body may have.
 """
 
 import io
@@ -81,11 +82,14 @@ def _table(body: bytes, limits: Limits) -> Any:  # noqa: ANN401 (pyarrow's types
     with ipc.open_stream(io.BytesIO(body)) as reader:
         for each in reader.schema:
             _check_type(each.type)
-        batches, count = [], 0
+        batches, count, cells = [], 0, 0
         for batch in reader:
             count += batch.num_rows
             limits.check_count("rows", max(count, 1))
             batch.validate(full=True)
+            cells += sum(map(_cells, batch.columns))
+            if cells > limits.body:
+                raise Refused(413, f"Expected at most {limits.body:,} cells in one request.")
             batches.append(batch)
         limits.check_count("rows", count)
         return pa.Table.from_batches(batches, reader.schema)
@@ -103,6 +107,15 @@ def _check_type(kind: Any) -> None:  # noqa: ANN401
     )
     if not plain:
         raise Refused(400, "Expected columns of numbers, of lists of numbers, or of texts.")
+
+
+def _cells(column: Any) -> int:  # noqa: ANN401
+    """Return how many cells a column has, lists and what is in them."""
+    count = len(column)
+    while hasattr(column, "values"):
+        column = column.values
+        count += len(column)
+    return count
 
 
 def _check_messages(body: bytes) -> None:

@@ -62,11 +62,10 @@ def _restored(release: Any, given: Any) -> PrivateEstimator:  # noqa: ANN401
         guarantee.epsilon,
         guarantee.delta,
         neighbours=str(guarantee.neighbours),
-        rows_hint=release.released.rows_hint,
         group_rows=release.released.group_rows,
         reader=given["reader"],
         **given["parameters"],
-        **_public(columns, targets, taken=release.receipt.leaks),
+        **_public(release, columns, targets),
     )
     names = given["names"]
     width = _validate.whole("width", given["width"], at_least=1)
@@ -82,26 +81,26 @@ def _restored(release: Any, given: Any) -> PrivateEstimator:  # noqa: ANN401
 
 
 def _public(
+    release: Any,  # noqa: ANN401
     columns: Columns | Embeddings | Tabled,
     targets: Labels | LabelSets | Targets,
-    *,
-    taken: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Return what is public of columns and targets, as parameters: who fits again needs them.
+    """Return what is public of rows and targets, as parameters: who fits again needs them.
 
     But for what was taken from the rows: who fits again is warned again.
     """
+    found: dict[str, Any] = {"rows_hint": release.released.rows_hint}
     if isinstance(columns, Tabled):
-        found: dict[str, Any] = {"columns": columns.schema}
+        found["columns"] = columns.schema
     elif isinstance(columns, Embeddings):
-        found = {"norm": columns.norm}
+        found["norm"] = columns.norm
     else:
-        found = {"bounds": (columns.ranges.low.tolist(), columns.ranges.high.tolist())}
+        found["bounds"] = (columns.ranges.low.tolist(), columns.ranges.high.tolist())
     if isinstance(targets, Labels):
         found["classes"] = targets.classes.tolist()
     elif isinstance(targets, Targets):
         found["target_bounds"] = (targets.ranges.low.tolist(), targets.ranges.high.tolist())
-    return {name: each for name, each in found.items() if name not in taken}
+    return {name: each for name, each in found.items() if name not in release.receipt.leaks}
 
 
 def _check(
@@ -120,7 +119,9 @@ def _check(
     if isinstance(columns, Tabled):
         fits &= columns.schema.names == list(getattr(made, "feature_names_in_", ()))
         fits &= columns.fits(features)
-    elif isinstance(columns, Columns):
+    else:  # a regressor's averages have keys with one number more
+        fits &= features.dim - made.n_features_in_ in (0, 1)
+    if isinstance(columns, Columns):
         fits &= len(columns.ranges.low) == made.n_features_in_
     if isinstance(release, SoftmaxRegression):
         fits &= isinstance(targets, Labels) and targets.classes.tolist() == list(layout.classes)

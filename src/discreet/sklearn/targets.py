@@ -53,9 +53,14 @@ class Labels(rows.Labels):
         if name is None:
             return self
         typed = self.classes.astype(name) if name in _KEPT else None
-        if typed is None or typed.tolist() != self.classes.tolist():
+        if typed is None or _with_types(typed) != _with_types(self.classes):
             _validate.reject_argument("dtype", name, "a type that holds the classes")
         return Labels(typed)
+
+
+def _with_types(classes: Array) -> list[tuple[type, object]]:
+    """Return classes as Python has them: 0 and False are equal, and not the same."""
+    return [(type(each), each) for each in classes.tolist()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -255,6 +255,19 @@ def test_what_was_taken_from_rows_is_no_parameter_of_a_file(tmp_path):
         clone(again).fit(X, LABELS)
 
 
+def test_a_number_of_rows_that_was_taken_from_rows_is_no_parameter_of_a_file(tmp_path):
+    """Else whoever fits again would give it away as the builder's own figure."""
+    options = {"bounds": (0, [1, 1, 2]), **WORDS, "reader": "average"}
+    with pytest.warns(PrivacyLeakWarning, match="number of rows"):
+        model = PrivateClassifier(4.0, 1e-5, **options).fit(X, LABELS)
+    model.save(tmp_path / "model")
+    again = discreet.load(tmp_path / "model")
+    assert again.leaks_ == ("rows_hint",)
+    assert again.rows_hint is None
+    with pytest.warns(PrivacyLeakWarning, match="number of rows"):
+        assert clone(again).fit(X, LABELS).leaks_ == ("rows_hint",)
+
+
 CLASSES = {
     "texts": LABELS,
     "texts as objects": LABELS.astype(object),
@@ -308,6 +321,33 @@ def test_a_type_that_is_too_small_for_the_classes_is_refused(tmp_path):
     path = tmp_path / "model"
     path.write_bytes(resealed(to_bytes(model.release_for_file()), change))
     with pytest.raises(CorruptRelease, match="holds the classes"):
+        discreet.load(path)
+
+
+def test_a_type_that_makes_truths_of_numbers_is_refused(tmp_path):
+    """0 and False are equal, and not the same."""
+    model = PrivateClassifier(4.0, 1e-5, bounds=(0, 1), classes=[0, 1], rows_hint=ROWS)
+    model.fit(X, (X[:, 0] > 0.5).astype(int))
+
+    def change(settings, _):
+        settings["estimator"]["targets"]["dtype"] = "bool"
+
+    path = tmp_path / "model"
+    path.write_bytes(resealed(to_bytes(model.release_for_file()), change))
+    with pytest.raises(CorruptRelease, match="holds the classes"):
+        discreet.load(path)
+
+
+def test_a_width_of_embeddings_that_the_release_does_not_have_is_refused(tmp_path):
+    model = PrivateClassifier(4.0, 1e-5, norm=1.0, classes=[0, 1], rows_hint=ROWS)
+    model.fit(X, (X[:, 0] > 0.5).astype(int))
+
+    def change(settings, _):
+        settings["estimator"]["width"] = 10**12
+
+    path = tmp_path / "model"
+    path.write_bytes(resealed(to_bytes(model.release_for_file()), change))
+    with pytest.raises(CorruptRelease, match="belongs to the release"):
         discreet.load(path)
 
 

@@ -345,6 +345,53 @@ def test_a_backup_that_was_put_back_is_refused_by_who_has_seen_more(cluster, dat
         build(newcomer, 0.1)
 
 
+def check_refused_until_the_owner_agrees(cluster, **database):
+    address = cluster.address(**database)
+    restored = Ledger(address)
+    with pytest.raises(LedgerError, match="a standby took over or a backup was") as refused:
+        restored.spend("clinic", receipt(0.1), delta=DELTA)
+    with psycopg.connect(address, autocommit=True) as raw:
+        raw.execute(str(refused.value).partition("says so: ")[2])
+    restored.spend("clinic", receipt(0.1), delta=DELTA)
+
+
+def test_a_copy_of_the_database_is_refused_until_the_owner_agrees(ledger, cluster):
+    with cluster.raw() as raw:
+        raw.execute("CREATE DATABASE origin")
+    Ledger(cluster.address(database="origin")).create("clinic", epsilon=2.0, delta=1e-5)
+    with cluster.raw() as raw:
+        raw.execute("CREATE DATABASE copied TEMPLATE origin")
+        raw.execute("DROP DATABASE origin")
+    check_refused_until_the_owner_agrees(cluster, database="copied")
+    with cluster.raw() as raw:
+        raw.execute("DROP DATABASE copied")
+
+
+def test_a_dump_that_was_read_again_is_refused_until_the_owner_agrees(ledger, cluster):
+    """As one is after `pg_dump`, DROP SCHEMA and `psql`: the tables are new, the server is not."""
+    build(ledger, 0.1)
+    with cluster.raw() as raw:
+        raw.execute("CREATE TABLE discreet.again (LIKE discreet.servers INCLUDING ALL)")
+        raw.execute(
+            "INSERT INTO discreet.again (server, version, at) "
+            "SELECT server, version, at FROM discreet.servers"
+        )
+        raw.execute("ALTER TABLE discreet.servers RENAME TO before")
+        raw.execute("ALTER TABLE discreet.again RENAME TO servers")
+    check_refused_until_the_owner_agrees(cluster)
+
+
+def test_a_ledger_that_noted_its_server_and_timeline_alone_goes_on(ledger, cluster):
+    with cluster.raw() as raw:
+        raw.execute(
+            "INSERT INTO discreet.servers (server, version, at) SELECT "
+            "split_part(server, '/', 1) || '/' || split_part(server, '/', 2), version, at "
+            "FROM discreet.servers"
+        )
+    build(ledger, 0.1)
+    assert states(ledger) == [State.SPENT]
+
+
 def test_a_ledger_that_was_dropped_is_not_made_again(cluster, database, tmp_path):
     ledger = Ledger(f"{database}&witness={tmp_path / 'witness.db'}")
     ledger.create("clinic", epsilon=2.0, delta=1e-5)

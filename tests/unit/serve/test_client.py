@@ -208,7 +208,7 @@ def test_addresses_that_are_none_are_refused(address):
         discreet.connect(address)
 
 
-LISTED = b'{"releases": [], "limits": {}}'
+LISTED = b'{"releases": [], "limits": {"queries": 1, "body": 1}}'
 
 
 class Strange(http.server.BaseHTTPRequestHandler):
@@ -262,6 +262,81 @@ def test_whoever_answers_otherwise_is_no_server_of_ours(strange, where):
     assert len(said) <= 500
     assert said.isprintable()
     assert not any(path.startswith("/stolen") for path, _ in Strange.heard)
+
+
+ASKED = np.zeros((2, 3))
+MEMORY = {"name": "m", "kind": "memory", "verb": "attend"}
+CORPUS = {"name": "m", "kind": "corpus", "verb": "ask"}
+LIMITS = {"queries": 100, "body": 10**6}
+LINES = [{"title": "guarantee", "text": "\x1b[2Jgone"}]
+SAID = {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "unit": "row", "scope": "it"}
+# What a server answers where it is asked, and what is asked of it.
+FALSE = {
+    "a name that moves the cursor": ({**MEMORY, "name": "\x1b[2J"}, LIMITS, {}, list),
+    "a name that is none": ({**MEMORY, "name": 5}, LIMITS, {}, list),
+    "no kind": ({"name": "m"}, LIMITS, {}, lambda found: found["m"]),
+    "no limits": (MEMORY, {}, {}, list),
+    "limits of nothing": (MEMORY, {"queries": 0, "body": 1}, {}, list),
+    "limits that are texts": (MEMORY, {"queries": "many", "body": 1}, {}, list),
+    "no answers": (MEMORY, LIMITS, {}, lambda found: found["m"].attend(ASKED)),
+    "one answer of two": (
+        *(MEMORY, LIMITS, {"answers": [[1.0]]}),
+        lambda found: found["m"].attend(ASKED),
+    ),
+    "more answers": (
+        *(MEMORY, LIMITS, {"answers": [[1.0]] * 3}),
+        lambda found: found["m"].attend(ASKED),
+    ),
+    "texts": (
+        *(MEMORY, LIMITS, {"answers": [["a"]] * 2}),
+        lambda found: found["m"].attend(ASKED),
+    ),
+    "lists of two lengths": (
+        *(MEMORY, LIMITS, {"answers": [[1.0], []]}),
+        lambda found: found["m"].attend(ASKED),
+    ),
+    "half an answer in words": (
+        *(CORPUS, LIMITS, {"answers": {}}),
+        lambda found: found["m"].ask("why?"),
+    ),
+    "no card": (MEMORY, LIMITS, {}, lambda found: found["m"].card),
+    "no guarantee": (MEMORY, LIMITS, {}, lambda found: found["m"].guarantee),
+    "a guarantee of texts": (
+        *(MEMORY, LIMITS, {"guarantee": dict.fromkeys(SAID, "x")}),
+        lambda found: found["m"].guarantee,
+    ),
+}
+
+
+@pytest.fixture
+def liar(monkeypatch):
+    """Return what connects to a server that answers whatever it is told to."""
+
+    def connected(release, limits, answer):
+        listed = {"releases": [release], "limits": limits}
+        said = {"/v1": json.dumps(listed).encode()}
+
+        def exchanged(_, path, fields):
+            return 200, said.get(path, json.dumps(answer).encode())
+
+        monkeypatch.setattr("discreet.client._Wire._exchanged", exchanged)
+        return discreet.connect("http://127.0.0.1:1")
+
+    return connected
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_what_a_server_sends_is_not_believed(liar, name):
+    *said, ask = FALSE[name]
+    with pytest.raises(discreet.DiscreetError, match="Expected a server of discreet at"):
+        ask(liar(*said))
+
+
+def test_no_text_of_a_server_moves_the_cursor(liar):
+    card = {"card": {}, "lines": LINES, "guarantee": {**SAID, "unit": "row\x1b[2J"}}
+    found = liar({**MEMORY, "kind": "\x1b[2Jmemory"}, LIMITS, card)["m"]
+    for each in (repr(found), str(found.card), str(found.guarantee)):
+        assert "\x1b" not in each
 
 
 def test_a_server_that_is_busy_is_asked_again_until_time_is_up(strange):

@@ -35,6 +35,14 @@ MANY = pa.table({"queries": GOOD * 30})  # which would be answered
 ENDS = FINE.rfind(struct.pack("<ii", 0, 3)) + 4
 BEYOND = FINE[:ENDS] + struct.pack("<i", 3_000) + FINE[ENDS + 4 :]
 
+
+def lists_of_nothing(count):
+    """One row of so many lists that take no bytes."""
+    empty = pa.list_(pa.float32(), 0)
+    inner = pa.Array.from_buffers(empty, count, [None], children=[pa.array([], pa.float32())])
+    return pa.Array.from_buffers(pa.list_(empty, count), 1, [None], children=[inner])
+
+
 # Of all verbs that take arrays: what stands for queries.
 QUERIES = {
     "nothing": None,
@@ -230,6 +238,7 @@ HEADERS = {
     "a file of Arrow": {"content-type": "application/vnd.apache.arrow.file"},
     "gzip": {**JSON, "content-encoding": "gzip"},
     "deflate": {**JSON, "content-encoding": "deflate"},
+    "a length and chunks": {**JSON, "content-length": "32", "transfer-encoding": "chunked"},
     "two encodings": {**JSON, "content-encoding": "gzip, br"},
     "JSON as Arrow": ARROW,
     "a length that is none": {**JSON, "content-length": "ten"},
@@ -270,6 +279,7 @@ STREAMS = {
     "rows of two lengths": stream(pa.table({"queries": [*GOOD, [0.1]]})),
     "too wide": stream(pa.table({"queries": [[0.1] * 4]})),
     "too many": stream(pa.table({"queries": GOOD * 33})),
+    "endless lists of nothing": stream(pa.table({"queries": lists_of_nothing(200_000)})),
     "endless rows of nothing": stream(pa.table({"queries": pa.nulls(2**31 - 1)})),
     **{
         f"byte {at} is {byte}": changed(FINE, at, byte)
@@ -340,6 +350,14 @@ def check_refused(response, folder):
         assert never not in said
 
 
+def test_cells_that_take_no_bytes_are_counted_before_there_are_any(guarded):
+    body = STREAMS["endless lists of nothing"]
+    assert len(body) < 1_000
+    response = guarded.post("/v1/memory/attend", content=body, headers=ARROW)
+    assert response.status_code == 413
+    assert "cells" in response.json()["error"]
+
+
 def test_there_are_many_kinds():
     assert len(CASES) > 300
 
@@ -376,7 +394,7 @@ def test_a_body_without_length_is_cut_off_where_it_is_too_long(guarded, folder):
             yield b" " * 1_000
 
     response = guarded.post("/v1/memory/attend", headers=JSON, content=pieces())
-    assert response.status_code == 413
+    assert response.status_code == 413, response.text
     check_refused(response, folder)
 
 

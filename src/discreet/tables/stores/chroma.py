@@ -85,11 +85,17 @@ class _Reading:
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows, some at a time."""
         columns = self._columns
+        kinds = set()
         for start in range(0, len(self._ids), _ROWS_AT_ONCE):
             fetched = self._fetched(self._ids[start : start + _ROWS_AT_ONCE])
             if columns.labels:
                 name = columns.values[0]
                 values = cells.labels(self._cells(fetched, name), name, self._where)
+                kinds.add(values.dtype.kind)
+                if len(kinds) > 1:  # numpy would make texts of the numbers, once they are joined
+                    raise InvalidInput(
+                        f"Expected {name} in {self._where} to be numbers, or texts, in every row."
+                    )
             else:
                 values = self._numbers(fetched, columns.values)
             groups = None

@@ -8,7 +8,6 @@ come last in a row.
 """
 
 import struct
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -192,12 +191,13 @@ def _parsed(
     inner = [each[1:-1] for each in inner]
     width = inner[0].count(",") + 1 if width is None else width
     _check(all(each.count(",") + 1 == width for each in inner), field, where)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # of what is no number
-        try:
-            numbers = np.fromstring(",".join(inner), dtype=np.float64, sep=",")
-        except (ValueError, DeprecationWarning):
-            numbers = np.empty(0)
+    joined = ",".join(inner)
+    # Each number by itself, as Python reads it (numpy makes -1 of a blank); without its "1_000".
+    _check("_" not in joined and joined.isascii(), field, where)
+    try:
+        numbers = np.fromiter(map(float, joined.split(",")), dtype=np.float64)
+    except ValueError:  # its message quotes what is no number
+        numbers = np.empty(0)
     _check(numbers.size == len(texts) * width, field, where)
     return numbers.reshape(len(texts), width)
 

@@ -5,6 +5,7 @@ in memory for ids that are not there (`reconstruct_n` of an inverted file). So i
 the kind of index is known to answer.
 """
 
+import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -179,7 +180,8 @@ class _Column:
                 raise InvalidInput(f"Expected {name} to have one cell for each vector.")
             return cls(name, array, None, _form(array))
         try:
-            ids = np.fromiter(given.keys(), dtype=np.int64, count=len(given))
+            # By `index`, since numpy would cut off what ids have behind the point.
+            ids = np.fromiter(map(operator.index, given), dtype=np.int64, count=len(given))
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput(f"Expected {name} to be an array or a mapping of ids.") from None
         order = np.argsort(ids)

@@ -174,7 +174,10 @@ class _Snapshot:
         """
         from psycopg import Rollback
 
-        query = f"COPY (SELECT {', '.join(casts)} FROM {self.source}) TO STDOUT (FORMAT BINARY)"  # noqa: S608
+        columns = ", ".join(casts)
+        if self._parameters is not None:  # then psycopg looks for places to fill, in names, too
+            columns = columns.replace("%", "%%")
+        query = f"COPY (SELECT {columns} FROM {self.source}) TO STDOUT (FORMAT BINARY)"  # noqa: S608
         with (
             self.connection.transaction(),
             self.connection.cursor() as cursor,

@@ -49,6 +49,9 @@ class Query(InMemory):
         rows = Query("postgresql://reader@host/shop", "SELECT embedding, rating FROM reviews")
         discreet.build(rows, values="rating", ...)
 
+    Each row that it returns is one row of the guarantee. So none may depend on others (LIMIT,
+    averages, ranks), and those that a JOIN repeats need `groups`.
+
     All passes see the rows that there were when the first began: they are one read-only transaction
     (REPEATABLE READ), which ends with the build, or with `Rows.close`. Needs the extra `postgres`.
 

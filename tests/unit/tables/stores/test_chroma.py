@@ -18,6 +18,7 @@ from vector_stores import (
     refused,
 )
 
+from discreet.errors import InvalidInput
 from discreet.tables import Rows
 from discreet.tables.stores import chroma
 
@@ -104,6 +105,14 @@ def test_rows_come_in_the_order_of_their_ids(client):
 )
 def test_what_does_not_fit_is_named_and_not_shown(client, changed, names, match):
     refused(filled(client, **changed), match, **names)
+
+
+def test_labels_are_of_one_kind_in_every_part(client, monkeypatch):
+    """Else one row would decide whether 1 is a number in others, or the text 1.0."""
+    monkeypatch.setattr(chroma, "_ROWS_AT_ONCE", 100)
+    mixed = filled(client, kind=[*KIND[:100], *RATING[100:].tolist()])
+    with pytest.raises(InvalidInput, match="kind in the collection to be numbers, or texts"):
+        list(Rows(mixed, labels="kind"))
 
 
 def test_a_collection_without_rows_tells_no_width(client):

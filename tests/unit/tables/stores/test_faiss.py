@@ -124,6 +124,13 @@ def test_what_does_not_fit_is_named_and_not_shown():
         bits(flat, values="rating")
 
 
+def test_ids_are_whole_numbers():
+    index = index_of("Flat")
+    cells = {**by_id(RATING, np.arange(COUNT)), 0.5: 1.0}
+    with pytest.raises(InvalidInput, match="rating to be an array or a mapping of ids"):
+        bits(Vectors(index, {"rating": cells}), values="rating")
+
+
 def test_an_index_has_to_hold_still():
     index = index_of("Flat")
     rows = Rows(Vectors(index, COLUMNS), values="rating")

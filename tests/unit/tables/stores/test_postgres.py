@@ -238,7 +238,20 @@ def test_what_does_not_fit_is_named_and_not_shown(address, change, match, which)
     refused(Query(address, ALL), match, groups=groups)
 
 
-@pytest.mark.parametrize("text", ["[1, secret]", "[1,2", "{1,2}", "[1]", "[1,,2]", "[1,null]", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, secret]",
+        "[1,2",
+        "{1,2}",
+        "[1]",
+        "[1,,2]",
+        "[1, ,1,1,1,1,1,1]",
+        "[1_0,1,1,1,1,1,1,1]",
+        "[1,null]",
+        "",
+    ],
+)
 def test_texts_that_are_no_lists_are_refused(address, text):
     execute(address, f"UPDATE reviews SET {QUOTED} = '{text}' WHERE person = 77")
     refused(
@@ -246,6 +259,22 @@ def test_texts_that_are_no_lists_are_refused(address, text):
         "of one length, as .1, 2, 3., in as .text. of the query",
         keys='as "text"',
     )
+
+
+def test_warnings_of_others_are_not_touched(address, monkeypatch):
+    """Other threads warn meanwhile: filters are everybody's."""
+    with monkeypatch.context() as patch:
+        patch.setattr("warnings.simplefilter", None)
+        [(keys, _)] = Rows(Query(address, ALL), keys='as "text"', values="rating")
+    assert len(keys) == COUNT
+
+
+def test_names_of_columns_may_have_what_stands_for_parameters(address):
+    query = 'SELECT embedding, rating AS "a%%s%%b" FROM reviews WHERE person >= %s'
+    named = Query(address, query, [0])
+    plain = Query(address, "SELECT embedding, rating FROM reviews")
+    ours, theirs = bits(named, values="a%s%b"), bits(plain, values="rating")
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_what_is_wrong_with_a_query_is_said_without_its_message(address):
