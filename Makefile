@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Python compiles what it imports, once; compiling everything that is installed takes longer. And pip
-# itself is renewed first: the one that comes with Python 3.11 takes twice the time for the rest.
+# Python compiles what it imports, once, wherever it runs; compiling everything that is installed
+# takes longer. And pip itself is renewed first: the one that comes with Python 3.11 takes twice the
+# time for the rest.
+unexport PYTHONDONTWRITEBYTECODE
 PIP    := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test test-docs test-all proofs mutants mutants-random lint format docs bench screenshots clean

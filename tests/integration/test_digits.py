@@ -22,6 +22,7 @@ def data():
     return digits.splits()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epsilon",
     [

@@ -98,6 +98,7 @@ def test_what_is_voided_after_looking_makes_no_room(ledger):
     assert 0.9 * DELTA < true_delta(either) <= DELTA
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*keeps counting")
 def test_nor_does_it_where_the_limit_has_room_for_more(ledger):
     """A is smaller here: there is room for a third release, whether A is drawn or voided."""

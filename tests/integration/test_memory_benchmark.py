@@ -39,6 +39,7 @@ def test_kernels_of_other_sizes_are_compared(benchmark):
     assert all(row["stderr"] > 0.5 for row in found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="needs Linux")
 def test_a_build_from_files_takes_its_inputs_and_less_than_512_mb(benchmark):
     count = 60_000

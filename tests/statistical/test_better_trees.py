@@ -55,6 +55,7 @@ def range_errors(chosen, levels, copies):
     return left, left[:, ::2] - left[:, 1::2], float(predicted.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "copies"), SIZES)
 def test_ranges(rows, copies):
     levels = rows.bit_length() - 1
@@ -69,6 +70,7 @@ def test_ranges(rows, copies):
     assert np.all(errors[Estimator.CONSISTENT] <= BETTER * errors[Estimator.PAPER])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "copies"), SIZES)
 def test_l1_distances(rows, copies):
     levels = rows.bit_length() - 1

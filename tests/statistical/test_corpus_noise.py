@@ -220,7 +220,7 @@ CASES = [
         decay,
         probability,
         neighbours,
-        marks=[pytest.mark.slow] if most > 1 and decay == 1.0 else [],
+        marks=[pytest.mark.slow] if most > 1 and (decay == 1.0 or probability == 0.05) else [],
     )
     for most, decay in ((1, 1.0), (4, 1.0), (4, 0.7), (16, 1.0))
     for probability in (0.05, 0.2)

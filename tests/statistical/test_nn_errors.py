@@ -45,6 +45,7 @@ def share(off, scale=1.0):
     return np.mean(off <= 1.96 * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "features"),
     [pytest.param(2.0, 4096, marks=pytest.mark.slow), (16.0, 512)],
@@ -57,6 +58,7 @@ def test_intervals_of_random_features_hold_as_often_as_they_should(epsilon, feat
     assert share(off, 3 / 2) > MOST
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.PrivacyLeakWarning")
 def test_the_part_of_the_kernel_is_right_without_any_noise():
     """At an ε at which the noise, which a reader counts all the same, is nothing."""

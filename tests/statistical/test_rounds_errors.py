@@ -138,6 +138,7 @@ SHORT = pytest.mark.xfail(reason="the noise of the factor on the logits is in no
 LONG = pytest.mark.xfail(reason="bars are 1.4 times as long as errors: 99% hold", strict=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "what"),
     [

@@ -47,6 +47,7 @@ def test_without_noise_it_answers_like_the_module_that_it_was_made_of(options):
     torch.testing.assert_close(out, exact(mha), atol=1e-3, rtol=0)
 
 
+@pytest.mark.slow
 def test_random_features_answer_alike_but_for_their_error():
     mha = multihead()
     few, many = (private(mha, kernel="fourier", features=n) for n in (16, 16384))
@@ -197,6 +198,7 @@ def module(request):
     return private(kernel=request.param, eps_s=0.05, features=200, entropy=Seeded(0))
 
 
+@pytest.mark.slow
 def test_it_compiles_without_a_break_and_exports(module):
     torch.compiler.reset()
     compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
@@ -375,6 +377,7 @@ def test_whoever_builds_or_attaches_is_told_once_that_outputs_are_noise(tmp_path
     assert len(told) == 1
 
 
+@pytest.mark.slow
 def test_outputs_that_are_clear_of_the_noise_need_no_warning():
     mha, context = multihead(shrink=1.0), CONTEXT.repeat(100, 1)
     with warnings.catch_warnings():

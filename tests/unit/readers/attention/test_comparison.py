@@ -112,6 +112,7 @@ def asked(rows, scale, seed, epsilon=1.0):
     return compare(memory, keys, values, queries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "scale", "epsilon"),
     [

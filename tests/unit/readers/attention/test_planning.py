@@ -127,6 +127,7 @@ def test_answers_to_rank_by_are_sharper_than_numbers():
         discreet.plan(**SHAPE, **SPEND, goal="mean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "scale"), [(300, 3.0), (3_000, 3.0), (3_000, 6.0)])
 def test_the_predicted_error_of_fourier_features_is_met(rows, scale):
     """Of answers, over frequencies that are drawn anew; values are the keys themselves.
@@ -167,6 +168,7 @@ def test_public_rows_tell_what_rows_have_in_common(common):
     assert sample.nearness(5.0) == pytest.approx(mean_weight, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("common", [0.0, 0.6])
 def test_with_public_rows_the_noise_is_foretold(common):
     keys, queries = in_common(5_000, 24, common=common), in_common(100, 24, seed=3, common=common)
@@ -195,6 +197,7 @@ def test_with_public_rows_the_noise_is_foretold(common):
     assert "in common" in blind.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clusters", "scale"),
     [

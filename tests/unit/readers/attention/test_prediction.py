@@ -102,6 +102,7 @@ def digits():
     return keys[:1_347], np.eye(10)[found.target[:1_347]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 2, 3))]
 )
@@ -166,6 +167,7 @@ def test_each_remedy_would_do(rows, key_dim, options):
         assert said.signal_to_error >= 0.97, (name, value)
 
 
+@pytest.mark.slow
 def test_fewer_heads_are_offered_where_they_would_do():
     keys, values = unit_rows(16, 2_000, 16), unit_rows(16, 2_000, 4, seed=1)
     with pytest.warns(MostlyNoiseWarning) as told:

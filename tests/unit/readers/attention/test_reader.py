@@ -55,7 +55,9 @@ def module(memory, dtype=torch.float64):
     return Attention(memory.reader, dtype), torch.from_numpy(QUERIES).to(dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(torch.float64, marks=pytest.mark.slow), torch.float32]
+)
 def test_it_compiles_as_one_graph_and_answers_like_numpy(memory, dtype):
     torch.compiler.reset()
     attention, queries = module(memory, dtype)
@@ -71,6 +73,7 @@ class Errors(Attention):
         return self.reader.answers_with_stderr(rows, dict(self.named_buffers()))[1]
 
 
+@pytest.mark.slow
 def test_standard_errors_compile_too(memory):
     torch.compiler.reset()
     rows = np.ascontiguousarray(QUERIES[0])

@@ -71,6 +71,7 @@ def test_even_rows_need_no_points_of_anybody() -> None:
     assert rms(memory.attend(rows[:200]) - truth) < plain / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 @pytest.mark.parametrize("count", [2_000, 20_000])
 def test_points_elsewhere_cost_nothing(rows: np.ndarray, count: int, epsilon: float) -> None:
@@ -90,6 +91,7 @@ def test_points_elsewhere_cost_nothing(rows: np.ndarray, count: int, epsilon: fl
     assert wrong <= 1.05 * plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("points", ["none", "alike", "elsewhere"])
 def test_intervals_hold_as_often_as_they_should(rows: np.ndarray, points: str) -> None:
     queries, keys = rows[:200], rows[700:]

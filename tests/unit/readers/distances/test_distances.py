@@ -164,6 +164,7 @@ def test_the_noise_is_what_it_is_said_to_be(neighbours):
         assert bool(1e-6 < chance < 1 - 1e-6) is right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["spread", "one place", "whole numbers", "one column"])
 @pytest.mark.parametrize("power", [0.5, 1, 2])
 def test_standard_errors_hold(name, power):

@@ -134,6 +134,7 @@ def test_with_public_rows_that_are_alike_second_moments_are_mixed(rows):
     np.testing.assert_allclose(made.predict(QUERIES), truth, atol=5e-3)
 
 
+@pytest.mark.slow
 def test_public_rows_that_are_not_alike_do_no_harm():
     keys, values = np.abs(unit_rows(20_000, DIM)), np.zeros((20_000, 2))
     for entropy in (Silent(), Seeded(3)):

@@ -52,6 +52,7 @@ def test_a_plan_foretells_the_regression(tmp_path, options):
     assert 0 < os.path.getsize(tmp_path / "fit.safetensors") - made.file_bytes < 8_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize(
     ("features", "rows", "dim"),
