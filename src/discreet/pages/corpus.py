@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.promise import Promise, how_many
-from discreet.pages.release import WEAK, alarms
+from discreet.pages.release import HIDES, WEAK, alarms
 from discreet.pages.sheet import card_lines, escaped, sheet
 from discreet.text import Answer, Corpus, Fact, Share
 from discreet.text.answers import NOT_CLEAR
@@ -98,6 +98,9 @@ def _texts(corpus: Corpus, name: str) -> dict[str, str]:
         hidden, left = "Any one person is hidden", "had all their texts been left out"
         wonder = "a certain person's texts were among them"
     promised = f"{hidden}: {left}, all this would look almost the same."
+    if promise.coin >= HIDES:
+        blurred = hidden.replace("is hidden", "is blurred, and not hidden")
+        promised = f"{blurred}: {left}, this would look much the same."
     if promise.coin >= WEAK:
         promised = f"This promise is weak: {left}, what is here might look quite different."
     return {

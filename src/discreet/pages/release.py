@@ -226,15 +226,21 @@ def _texts(release: Release, promise: Promise) -> dict[str, str]:
         "secret": secret,
         "coin": how_many(promise.coin),
         "several": _SEVERAL.get(unit, _OF_A_RECORD),
-        "learnt": (_HIDDEN if promise.coin < WEAK else _HARDLY).format(but=but),
+        "learnt": _learnt(promise.coin).format(but=but),
     }
 
 
-# Of a promise that lets others be right about somebody so often, nobody can say that it hides.
-WEAK = 0.75
+# Of a promise that lets others be right about somebody so often, nobody can say that it hides; and
+# of one that does it so often, not even that it blurs.
+HIDES, WEAK = 0.6, 0.75
 _HIDDEN = (
     "What others learn from this file about people like you, they would have learnt almost as well "
     "without you. What is true of you alone is hidden by the noise{but}."
+)
+_BLURRED = (
+    "What others learn from this file about people like you, they would have learnt nearly as well "
+    "without you. What is true of you alone is blurred by the noise, and not hidden{but}: the "
+    "figures below say how often it can be guessed."
 )
 _HARDLY = (
     "This promise is weak: what is true of you alone may be learnt from this file{but}. The "
@@ -256,6 +262,17 @@ _SEVERAL = {
     "row": "The promise is about one row. If several rows are yours, it is weaker for you: a file "
     "that was built by record can promise more.",
 }
+
+
+def _learnt(coin: float) -> str:
+    """Return what a page says of what is true of one person alone.
+
+    Args:
+        coin: how often somebody who has to tell two people apart is right, at most.
+    """
+    if coin < HIDES:
+        return _HIDDEN
+    return _BLURRED if coin < WEAK else _HARDLY
 
 
 def alarms(release: Release) -> str:
