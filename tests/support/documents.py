@@ -68,9 +68,10 @@ def run(path, folder):
         if block.language == "python":
             printed = _python(block.text, names, where)
         elif block.language == "bash":
-            if not _has_programs(block.text):
+            text = block.text.replace("\\\n", "")
+            if not _has_programs(text):
                 continue
-            printed = "".join(_pipeline(line, folder, where) for line in block.text.splitlines())
+            printed = "".join(_pipeline(line, folder, where) for line in text.splitlines())
         else:
             printed = "".join(_command(line, folder, where) for line in block.text.splitlines())
         if block.shown is not None and not matches(block.shown, printed, noisy=block.noisy):
