@@ -13,6 +13,7 @@ import h11
 import uvicorn
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from threadpoolctl import threadpool_limits
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from discreet.errors import InvalidInput
@@ -63,7 +64,9 @@ def run(
     with _listening(host, port, family) as listening:
         config = _config(application(shelf, settings), settings)
         ready(f"http://{_written(host)}:{listening.getsockname()[1]}")
-        uvicorn.Server(config).run(sockets=[listening])
+        # Questions are answered side by side, and threads of one would wait for those of others.
+        with threadpool_limits(1, user_api="blas"):
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listening(host: str, port: int, family: socket.AddressFamily) -> socket.socket:
