@@ -175,6 +175,15 @@ def test_bad_iterators_are_refused(keys, values, message):
         discreet.build(keys, values, **SPEND, scale=1.0)
 
 
+def test_what_an_iterator_raises_is_raised():
+    def broken():
+        yield KEYS
+        raise ValueError("a disk of its own")
+
+    with pytest.raises(ValueError, match="a disk of its own"):
+        discreet.build(broken(), iter([VALUES, VALUES]), **SPEND, scale=1.0)
+
+
 def test_layers_of_different_lengths_are_refused():
     with pytest.raises(InvalidInput, match="same number of rows"):
         discreet.build_many([(KEYS, VALUES), (KEYS[1:], VALUES[1:])], **SPEND, scale=1.0)
