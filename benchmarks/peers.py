@@ -209,6 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options, start = options_of(arguments), time.monotonic()
     places = Places(options.clinc, options.dprag)
     results = RESULTS if options.out is None else options.out / RESULTS.name
+    results.parent.mkdir(parents=True, exist_ok=True)
     report = known(results)
     if not options.page:
         if options.fetch:
