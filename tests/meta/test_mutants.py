@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import pathlib
 import re
+import shutil
 import sys
 
 import pytest
@@ -208,3 +209,80 @@ def test_lines_between_marks_are_replaced_and_no_others():
     assert "old" not in new
     with pytest.raises(ValueError, match="once"):
         run.page_with(text, "y", [])
+
+
+NUMBERS = """
+LARGEST = 5
+"""
+PROFILE = """
+from hypothesis import settings
+
+settings.register_profile("discreet")
+"""
+LOOKS_AT_THEM = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hypothesis import given
+from hypothesis import strategies as st
+from numbers_ import LARGEST
+
+
+@dataclass
+class Shown:
+    number: int
+
+
+@dataclass
+class Hidden:
+    kind: ClassVar[str]
+    number: int
+
+
+@given(st.data())
+def test_shown(data):
+    assert data.draw(st.integers(0, LARGEST).map(Shown)).number <= 5
+
+
+@st.composite
+def hidden(draw):
+    return Hidden(draw(st.integers(0, LARGEST)))
+
+
+@given(st.data())
+def test_hidden(data):
+    made = data.draw(hidden())
+    assert made.number <= 5 * data.draw(st.integers(1, 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "after", "why"),
+    [
+        ("shown", "9", ""),
+        ("shown", "3", "passed"),
+        ("shown", "", "imported"),
+        # Hypothesis cannot print what it drew: that failure would catch any mutant or none.
+        ("hidden", "9", "hides which"),
+    ],
+)
+def test_a_failure_that_says_what_failed_is_a_catch_and_no_other(tmp_path, test, after, why):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "numbers_.py").write_text(NUMBERS)
+    (tmp_path / "conftest.py").write_text(PROFILE)
+    (tmp_path / "test_numbers.py").write_text(LOOKS_AT_THEM)
+    (tmp_path / "tests").mkdir()
+    shutil.copytree(ROOT / "tests" / "mutants", tmp_path / "tests" / "mutants")
+    mutant = run.Mutant(
+        name="more",
+        lost="Nothing.",
+        file="src/numbers_.py",
+        before="LARGEST = 5",
+        after=f"LARGEST = {after}" if after else "SMALLEST = 5",
+        tests=(f"test_numbers.py::test_{test}",),
+        room="numbers",
+    )
+    outcome = run.Copy(tmp_path).try_mutant(mutant)
+    assert outcome.caught_by == (mutant.tests if not why else ())
+    assert why in outcome.why
+    assert bool(why) == bool(outcome.why)

@@ -54,6 +54,9 @@ PYTEST = (
     "--hypothesis-seed=0",
 )
 
+# What Hypothesis raises in place of the failure that it found.
+_FLAKY = re.compile(r"^E +hypothesis\.errors\.Flaky", re.MULTILINE)
+
 _FIELDS = {"name", "lost", "file", "before", "after", "tests"}
 
 
@@ -244,13 +247,15 @@ def _verdict(done: subprocess.CompletedProcess[str] | None) -> str:
     """Return in words why this is no catch; nothing if it is one."""
     if done is None:
         return "its tests did not come to an end"
+    if _FLAKY.search(done.stdout):
+        return "Hypothesis failed while it replayed a failure, and hides which"
     if done.returncode == 1 and _failures(done.stdout):
         return ""
     reasons = {
         0: "all its tests passed",
         1: "a test could not begin, which is no failure",
         2: "its tests could not be imported, which is no failure",
-        4: "its tests are not there",
+        4: "its tests are not there, or could not be imported",
         5: "its tests are not there",
     }
     return reasons.get(done.returncode, f"pytest ended with {done.returncode}")
@@ -464,10 +469,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_unchanged(copies, [test for each in mutants for test in each.tests])
         say(f"Unbroken, all tests pass ({time.monotonic() - began:.0f} s).")
         outcomes = try_all(copies, mutants)
-    caught = sum(bool(each.caught_by) for each in outcomes)
-    for each in outcomes:
-        if not each.caught_by:
-            say(f"SURVIVED: {each.mutant.name} ({each.mutant.file}): {each.why}")
+    caught = sum(bool(outcome.caught_by) for outcome in outcomes)
+    for outcome in outcomes:
+        if not outcome.caught_by:
+            say(f"SURVIVED: {outcome.mutant.name} ({outcome.mutant.file}): {outcome.why}")
     say(f"{caught} caught, {len(outcomes) - caught} survived ({time.monotonic() - began:.0f} s)")
     if given.write and caught == len(outcomes):
         text = page_with(PAGE.read_text(encoding="utf-8"), "table", table(outcomes))

@@ -15,11 +15,14 @@ from discreet.features.cosines import Cosines
 from discreet.kernels import FEATURE_RADIUS, Fourier, Taylor
 from discreet.privacy import Neighbours, Privacy
 from discreet.readers.attention.layout import Layout
+from discreet.readers.glm.layout import GlmRound
+from discreet.readers.softmax.layout import Round
 from discreet.sums import records
-from discreet.sums.layout import ValueLayout
+from discreet.sums.layout import RowLayout, ValueLayout
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Settings, Unit
 from discreet.sums.source import Table
+from discreet.text.layout import WordsLayout
 
 KERNEL = Fourier(2, frequencies=4, scale=1.0, key_norm=1.0, query_norm=1.0)
 
@@ -135,3 +138,21 @@ def test_replaced_rows_of_a_map_whose_features_are_all_alike_move_no_further_tha
                 ]
                 most = max(most, float(np.linalg.norm(sums[0] - sums[1])))
     assert 0.9 * claim < most <= claim
+
+
+def kinds_of(base):
+    """Classes that are made of a class, and of those."""
+    return {base}.union(*(kinds_of(each) for each in base.__subclasses__()))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    sorted(
+        {each for each in kinds_of(RowLayout) if not each.__subclasses__()} | {Round, GlmRound},
+        key=lambda kind: kind.__name__,
+    ),
+)
+def test_every_layout_says_in_words_what_is_built_of_it(kind):
+    """A guarantee says it; and tests that fail could not print what is not there."""
+    assert all(kind.noun)
+    assert kind.noun[0] != kind.noun[1] or kind is WordsLayout

@@ -89,6 +89,8 @@ class RoundLayout(SecondMoments):
         weights: W; None where all of it is zero.
     """
 
+    noun: ClassVar[tuple[str, str]] = ("round", "rounds")
+
     kernel: SymmetricMap
     heads: tuple[int, ...] = ()
     clip: float
