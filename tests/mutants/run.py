@@ -406,7 +406,7 @@ def list_of_survivors() -> list[str]:
             "",
             "```diff",
             f"- {each['before']}",
-            f"+ {each['after']}",
+            f"+ {each['after']}" if "after" in each else "+ (any other number, sign or function)",
             "```",
             "",
         ]

@@ -84,6 +84,13 @@ def test_a_single_epsilon_is_on_the_private_side_and_no_larger_than_needed(name,
     assert mechanism.hockey_stick(np.array([epsilon * (1 - 1e-9)]))[0] > delta * (1 - 1e-12)
 
 
+def test_the_share_that_no_epsilon_covers_is_reached_at_the_largest_loss():
+    """δ(ε) stays there for any larger ε, and rounding may put it a hair above."""
+    mechanism = MECHANISMS["truncated"]
+    assert mechanism.epsilon_at(mechanism.infinite_loss) == mechanism.largest_loss
+    assert mechanism.epsilon_at(mechanism.infinite_loss * (1 - 1e-9)) == float("inf")
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_more_noise_is_more_privacy(name):
     mechanism = MECHANISMS[name]

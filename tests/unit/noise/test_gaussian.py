@@ -149,9 +149,11 @@ def test_slab_probabilities_are_enclosed_at_every_precision(k, digits):
         assert truth < mpmath.mpf(high.numerator) / high.denominator
 
 
-def test_the_last_slab_leaves_nothing_unassigned():
+@pytest.mark.parametrize(("more", "slab"), [(0, 9), (WORD - 2**40, 10)])
+def test_the_last_slab_leaves_nothing_unassigned(more, slab):
+    """The last word of all is tied, too: the next one says where it falls."""
     law = RoundedGaussian(sigma=1.0)
     arrays = [np.array([word], dtype=np.uint64) for word in (WORD - 1, 0, 0)]
-    magnitude, accepted = law._candidates(*arrays, Replay(0))
-    assert accepted[0]
-    assert magnitude[0] >= 8
+    magnitude, accepted = law._candidates(*arrays, Replay(more))
+    assert accepted.tolist() == [True]
+    assert magnitude.tolist() == [slab]

@@ -331,16 +331,17 @@ def test_a_machine_that_computes_otherwise_is_refused(monkeypatch):
         one.partial((KEYS, VALUES), shard="a")
 
 
-def test_a_last_bit_is_seen(monkeypatch):
-    """The fingerprint is of what numpy computes, to the last bit of the last argument."""
-    exact, exp = fingerprint(), np.exp
+@pytest.mark.parametrize("name", ["exp", "cos", "sin", "power"])
+def test_a_last_bit_is_seen(monkeypatch, name):
+    """The fingerprint is of what numpy computes, to the last bit of one argument in thousands."""
+    exact, function = fingerprint(), getattr(np, name)
 
-    def off_by_one(values):
-        result = exp(values)
-        result[-1] = np.nextafter(result[-1], 2)
+    def off_by_one(values, *others):
+        result = function(values, *others)
+        result[30_000] = np.nextafter(result[30_000], 2)
         return result
 
-    monkeypatch.setattr("numpy.exp", off_by_one)
+    monkeypatch.setattr(np, name, off_by_one)
     assert fingerprint.__wrapped__() != exact
     monkeypatch.undo()
     assert fingerprint.__wrapped__() == exact

@@ -83,6 +83,8 @@ def test_a_file_gives_back_the_same_memory(tmp_path, kernel, neighbours):
     memory.save(tmp_path / "memory.safetensors")
     again = discreet.load(tmp_path / "memory.safetensors")
     assert np.array_equal(again.released.state, memory.released.state)
+    with pytest.raises(ValueError, match="read-only"):
+        again.released.state[:] = 0
     assert again.guarantee == memory.guarantee
     assert again.card == memory.card
     assert again.released.mechanism == memory.released.mechanism
