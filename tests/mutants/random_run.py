@@ -60,6 +60,8 @@ _TESTS = {
         "tests/unit/shards/test_job.py",
         "tests/unit/stream/test_stream.py",
         "tests/unit/ledger/test_counting.py",
+        "tests/unit/test_provenance.py",
+        "tests/unit/readers/attention/test_reference.py",
         "tests/property/test_memory_sensitivity.py",
         "tests/property/test_moments_sensitivity.py",
         "tests/property/test_rounds_sensitivity.py",

@@ -398,19 +398,22 @@ def known(kind: str) -> list[dict[str, Any]]:
 
 
 def list_of_survivors() -> list[str]:
-    """Return what survives random runs, with reasons, as lines of a page."""
-    lines = []
+    """Return what survives random runs, by the reason, as lines of a page."""
+    reasons: dict[str, list[str]] = {}
     for each in known("survivor"):
-        lines += [
-            f"{_where(each['file'], each['place'])}. {each['why']}",
-            "",
-            "```diff",
-            f"- {each['before']}",
-            f"+ {each['after']}" if "after" in each else "+ (any other number, sign or function)",
-            "```",
-            "",
-        ]
-    return lines[:-1] if lines else ["Nothing, so far."]
+        lines = reasons.setdefault(each["why"], [])
+        where = f"@@ {each['file'].removeprefix('src/discreet/')} {each['place']}".rstrip()
+        if where not in lines:
+            lines.append(where)
+        lines.append(f"- {each['before']}")
+        if "after" in each:
+            lines.append(f"+ {each['after']}")
+    found = [
+        line
+        for why, lines in reasons.items()
+        for line in (f"**{why}**", "", "```diff", *lines, "```", "")
+    ]
+    return found[:-1] if found else ["Nothing, so far."]
 
 
 def list_of_what_is_left_out() -> list[str]:

@@ -1,3 +1,5 @@
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -115,6 +117,23 @@ def test_an_undecided_candidate_draws_more_bits_of_the_same_number():
     magnitude, accepted = law._candidates(slabs, offsets, coins, Replay(5))
     assert accepted.tolist() == [True]
     assert magnitude.tolist() == [1]
+
+
+@pytest.mark.parametrize(("more", "rounded"), [(0, 1), (WORD - 1, 2)])
+def test_the_next_word_may_decide_either_way(more, rounded):
+    # σ = 5, half = 1.5: the offset ends within a unit of 0.3, which no word can write down.
+    arrays = [np.array([word], dtype=np.uint64) for word in (0, 3 * WORD // 10, 0)]
+    magnitude, accepted = RoundedGaussian(sigma=5.0)._candidates(*arrays, Replay(more))
+    assert accepted.tolist() == [True]
+    assert magnitude.tolist() == [rounded]
+
+
+@pytest.mark.parametrize("sigma", [0.5, 3.0])
+@pytest.mark.parametrize("tilt", [-1.5, -0.2, 0.7])
+def test_moments_are_bounded_to_within_half_of_the_tilt(sigma, tilt):
+    law, z = RoundedGaussian(sigma=sigma), np.arange(-60, 61)
+    real = math.log(float(law.pmf(z) @ np.exp(tilt * z)))
+    assert real <= law.log_moment(tilt) <= real + abs(tilt) / 2
 
 
 @pytest.mark.parametrize("k", range(5))

@@ -329,3 +329,12 @@ def test_who_writes_while_rows_are_looked_at_changes_none_of_them(monkeypatch):
     assert np.array_equal(read, KEYS[0][:5])
     assert np.array_equal(values, VALUES[0][:5])
     assert np.all(np.isnan(keys))
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [((0, 5, 2), (0, 5, 1)), ((5, 0), (5, 1)), ((5, 2), (5, 0)), ((2, 0, 5, 2), (2, 0, 5, 1))],
+)
+def test_rows_without_heads_or_columns_are_refused(keys, values):
+    with pytest.raises(InvalidInput, match="at least one head and column"):
+        Table(np.ones(keys), np.ones(values))
