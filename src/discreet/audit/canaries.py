@@ -21,12 +21,14 @@ from discreet.audit.bounds import Guesses, epsilon_of_mu
 from discreet.audit.experiments import (
     Build,
     accepts_entropy,
+    check_functions,
     check_same,
     few_rows,
     with_entropy,
 )
 from discreet.audit.looking import Seen, seen
-from discreet.audit.pairs import promise_in
+from discreet.audit.pairs import at_sight, promise_in, taken_from_rows, too_little
+from discreet.audit.report import percent
 from discreet.audit.workers import map_forked
 from discreet.errors import InvalidInput
 from discreet.noise import Entropy, SystemEntropy
@@ -50,6 +52,7 @@ class OneRun:
         confidence: how often such an audit says nothing wrong, at least.
         guesses: how many canaries there were, how many guesses, and how many of them were right.
         seconds: how long it took.
+        reasons: what refutes the promise whatever the guesses are; none as a rule.
     """
 
     name: str
@@ -58,11 +61,12 @@ class OneRun:
     confidence: float
     guesses: Guesses
     seconds: float
+    reasons: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
         """Whether what was measured is within what is promised. False refutes the promise."""
-        return self.epsilon_lower <= self.claimed.epsilon * (1 + 1e-9)
+        return not self.reasons and self.epsilon_lower <= self.claimed.epsilon * (1 + 1e-9)
 
     def to_dict(self) -> dict[str, object]:
         """Return what was found under its names, ready for JSON."""
@@ -79,6 +83,7 @@ class OneRun:
             "guesses": self.guesses.made,
             "right": self.guesses.right,
             "seconds": round(self.seconds, 3),
+            "reasons": list(self.reasons),
         }
 
     def __str__(self) -> str:
@@ -91,7 +96,11 @@ class OneRun:
         return "\n".join(
             [
                 f"{self.name}, one release: {verdict}",
-                f"  measured   ε ≥ {rounded_down(self.epsilon_lower)} ({self.confidence:.0%} sure)",
+                *(f"  because    {each}" for each in self.reasons),
+                (
+                    f"  measured   ε ≥ {rounded_down(self.epsilon_lower)}, "
+                    f"{percent(self.confidence)} sure"
+                ),
                 (
                     f"  promised   {self.claimed.figures}, one {self.claimed.unit} "
                     f"{self.claimed.neighbours.change}"
@@ -164,6 +173,9 @@ def one_run(
             text="what each canary adds",
         )
         release = seen(made(with_canaries(np.flatnonzero(coins)), noise))
+        ends = (none, with_canaries(np.arange(count)))
+        begun = [[seen(made(each, None)) for _ in range(2)] for each in ends]
+        reasons = at_sight(made, ends, begun)
     check_same(release.parts, base.parts)
     promise = promise_in(release)
     guesses = _guess(np.stack(added), release.vector - base.vector, coins, promise, confidence)
@@ -174,6 +186,7 @@ def one_run(
         confidence=confidence,
         guesses=guesses,
         seconds=time.monotonic() - began,
+        reasons=reasons + too_little(promise) + taken_from_rows([release]),
     )
 
 
@@ -181,8 +194,9 @@ def _checked(
     build: Callable[..., Any], rows: Sequence[Array], canaries: Sequence[Array], workers: int | None
 ) -> int:
     """Return how many canaries there are, or raise `InvalidInput`."""
+    check_functions(build)
     if not accepts_entropy(build):
-        _validate.reject_argument("build", "...", "a function with an argument `entropy`")
+        raise InvalidInput("Expected `build` to have an argument `entropy`, and to hand it on.")
     counts = [len(each) for each in canaries]
     if len(counts) != len(rows) or len(set(counts)) != 1:
         raise InvalidInput(

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import IOBase
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from discreet import _validate
 from discreet._typing import Floats
 from discreet.accounting import Mechanism
+from discreet.audit.levels import Levels, grain, levels
 from discreet.audit.looking import (
     Part,
     Seen,
@@ -39,6 +41,12 @@ from discreet.noise import Entropy
 from discreet.noise.exact import IntegerLaw
 from discreet.privacy import Neighbours
 from discreet.testing import Silent
+
+# What is said where that is not so, and noise or chance may be the reason.
+ONE_SIZE = (
+    "Expected all releases to have one and the same size. If it follows from noise, give a `view` "
+    "that makes equally many numbers of each; if it follows from the data, it tells of somebody."
+)
 
 # From data, and a source of noise or None, to a release.
 Build = Callable[[Any, Entropy | None], Any]
@@ -76,6 +84,8 @@ class Draw:
         mark: a hash of the noise; 0 if it is not known.
         chance: ln of the probability that noise of another release is the same, at most.
         beyond: the squared distance of what was not looked at, since the look ended before.
+        levels: how small the noise of each number is (`audit.levels`); None if it is not known.
+        grain: all of its noise is a multiple of that; 1 as a rule.
     """
 
     score: float
@@ -86,6 +96,8 @@ class Draw:
     mark: int = 0
     chance: float = 0.0
     beyond: float = 0.0
+    levels: Levels | None = None
+    grain: int = 1
 
     @property
     def apart(self) -> float:
@@ -188,14 +200,22 @@ class Known:
             score += log_ratio(part.law, part.values - without.values, shift)
             exact = with_unit if side else without
             noises.append((part.law, part.values - exact.values))
-        return measured(score, self.squared, noises)
+        largest = max(float(np.max(np.abs(part.values), initial=0.0)) for part in parts)
+        return measured(score, self.squared, noises, largest=largest)
 
 
 # Noise, and the law that is claimed of it.
 Noisy = tuple[IntegerLaw, Floats]
 
 
-def measured(score: float, squared: float, noises: Sequence[Noisy], *, beyond: float = 0.0) -> Draw:
+def measured(
+    score: float,
+    squared: float,
+    noises: Sequence[Noisy],
+    *,
+    beyond: float = 0.0,
+    largest: float = 0.0,
+) -> Draw:
     """Return a draw with what its noise looks like.
 
     Args:
@@ -203,6 +223,7 @@ def measured(score: float, squared: float, noises: Sequence[Noisy], *, beyond: f
         squared: the squared distance of both sides, as far as was looked.
         noises: the noise on all numbers, and the law of each.
         beyond: the rest of that distance.
+        largest: number that was seen, if noise is the difference of such.
     """
     return Draw(
         score,
@@ -211,13 +232,20 @@ def measured(score: float, squared: float, noises: Sequence[Noisy], *, beyond: f
         fourths=math.fsum(len(noise) * kurtosis(law) for law, noise in noises),
         numbers=sum(len(noise) for _, noise in noises),
         mark=hash(b"".join(noise.tobytes() for _, noise in noises)),
-        # No number is likelier than zero.
-        chance=math.fsum(
-            len(noise) * math.log(float(law.pmf(np.zeros(1, dtype=np.int64))[0]))
-            for law, noise in noises
-        ),
+        chance=math.fsum(len(noise) * likeliest(law) for law, noise in noises),
         beyond=beyond,
+        levels=np.concatenate([levels(law, noise) for law, noise in noises], axis=1),
+        grain=grain([noise for _, noise in noises], largest),
     )
+
+
+def likeliest(law: IntegerLaw) -> float:
+    """Return ln of the largest probability that one number has: that of zero.
+
+    Args:
+        law: of the number.
+    """
+    return math.log(float(law.pmf(np.zeros(1, dtype=np.int64))[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,19 +298,75 @@ class Learned:
         found = seen(self.build(self.data[side], entropy), view=self.view)
         vector = found.vector
         if vector.shape != self.direction.shape:
-            raise InvalidInput("Expected releases of both data sets to have one and the same size.")
+            raise InvalidInput(ONE_SIZE)
         score = float(vector @ self.direction) - self.middle
         if self.means is None:
             return Draw(score)
         # The mean of so many has noise of its own.
         noise = (vector - self.means[side]) / math.sqrt(1 + 1 / self.learnt)
-        kurtoses = (kurtosis(each.law) * len(each.values) for each in found.parts if each.law)
+        laws = [(each.law, len(each.values)) for each in found.parts if each.law is not None]
         return Draw(
             score,
             squares=float(noise @ noise),
-            fourths=math.fsum(kurtoses),
+            fourths=math.fsum(count * kurtosis(law) for law, count in laws),
             numbers=len(noise),
+            mark=hash(vector.tobytes()),
+            chance=math.fsum(count * likeliest(law) for law, count in laws),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Sized:
+    """Releases of which nothing is looked at but how many numbers they have.
+
+    Attributes:
+        build: makes a release.
+        data: without the unit, and with it.
+        view: see `seen`.
+        sizes: of a release with the unit (`sizes_of`).
+    """
+
+    build: Build
+    data: tuple[Any, Any]
+    view: Callable[[Any], Any] | None
+    sizes: tuple[int, ...]
+
+    @property
+    def additive(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def fixed(self) -> bool:
+        """Nobody knows."""
+        return False
+
+    def mechanisms(self, times: float) -> list[tuple[Mechanism, int]]:  # noqa: ARG002
+        """Return nothing: it is not known what the size follows from.
+
+        Args:
+            times: what the noise is multiplied by.
+        """
+        return []
+
+    def draw(self, side: int, entropy: Entropy | None) -> Draw:
+        """Return whether one release has just so many numbers.
+
+        Args:
+            side: 1 if the unit is there, else 0.
+            entropy: where the noise comes from.
+        """
+        found = seen(self.build(self.data[side], entropy), view=self.view)
+        return Draw(1.0 if sizes_of(found) == self.sizes else -1.0)
+
+
+def sizes_of(release: Seen) -> tuple[int, ...]:
+    """Return how many numbers each part of a release has.
+
+    Args:
+        release: that was seen.
+    """
+    return tuple(part.values.size for part in release.parts)
 
 
 def accepts_entropy(build: Callable[..., Any]) -> bool:
@@ -351,10 +435,7 @@ def check_same(some: Sequence[Part], others: Sequence[Part]) -> None:
     """
     shapes = [[each.values.shape for each in parts] for parts in (some, others)]
     if shapes[0] != shapes[1]:
-        raise InvalidInput(
-            "Expected releases of both data sets to have one and the same size: what tells of "
-            "somebody by its size is not private."
-        )
+        raise InvalidInput(ONE_SIZE)
 
 
 def learned(
@@ -376,9 +457,9 @@ def learned(
         samples: releases without the unit, and with it.
         exact: both without noise, where that is known.
     """
+    if len({sizes_of(each) for side in samples for each in side}) > 1:
+        raise InvalidInput(ONE_SIZE)
     vectors = [np.stack([each.vector for each in side]) for side in samples]
-    if vectors[0].shape[1] != vectors[1].shape[1]:
-        raise InvalidInput("Expected releases of both data sets to have one and the same size.")
     means = [side.mean(axis=0) for side in vectors]
     count = min(len(side) for side in vectors)
     spread = np.sqrt(sum(side.var(axis=0) for side in vectors) / 2)
@@ -418,9 +499,29 @@ def checked_pair(neighbours: Any) -> tuple[Any, Any]:  # noqa: ANN401 (two data 
 
     Args:
         neighbours: a pair.
+
+    Raises:
+        InvalidInput: it is none, or they can be read only once.
     """
     if not isinstance(neighbours, (tuple, list)) or len(neighbours) != 2:
-        _validate.reject_argument(
-            "neighbours", "...", "a pair: two data sets of one unit's difference"
-        )
+        raise InvalidInput("Expected neighbours to be a pair: two data sets that differ in a unit.")
+    for each in neighbours:
+        if isinstance(each, Iterator | IOBase):
+            raise InvalidInput(
+                "Expected data sets that can be read many times: a list of a generator's chunks, "
+                "or a path in place of an open file."
+            )
     return neighbours[0], neighbours[1]
+
+
+def check_functions(build: Any, view: Any = None) -> None:  # noqa: ANN401 (of any type, until now)
+    """Raise `InvalidInput` unless a builder's functions can be called.
+
+    Args:
+        build: from data to a release.
+        view: from a release to numbers; None for none.
+    """
+    if not callable(build):
+        _validate.reject_argument("build", build, "a function, from data to a release")
+    if view is not None and not callable(view):
+        _validate.reject_argument("view", view, "a function, from a release to numbers")

@@ -18,7 +18,7 @@ from discreet.accounting import DiscreteLaplace as LaplaceMechanism
 from discreet.accounting import Gaussian, Mechanism, Receipt
 from discreet.errors import InvalidInput
 from discreet.noise import DiscreteLaplace, RoundedGaussian, TruncatedLaplace
-from discreet.noise.correlated import Strategy
+from discreet.noise.correlated import Reading, StateNoise, Strategy
 from discreet.noise.exact import SMALLEST_SCALE, IntegerLaw
 from discreet.paper.distance import DistanceState
 from discreet.paper.softmax import SumsState
@@ -162,7 +162,8 @@ def seen(release: Any, *, view: Any = None) -> Seen:  # noqa: ANN401 (whatever w
 
     Args:
         release: a memory, regression, classifier, table, corpus, structure or estimator of
-            discreet; several releases of one receipt, as a list; or `Seen`.
+            discreet; several releases of one receipt, as a list, or all states of a stream, in
+            their order; or `Seen`.
         view: of what is none of these, or of a part of it: from the release to an array. What it
             returns is said to have no known noise.
     """
@@ -234,7 +235,7 @@ def promise_of(release: Any) -> tuple[Guarantee, Receipt | None]:  # noqa: ANN40
 def _parts(release: Any) -> list[Part]:  # noqa: ANN401
     """Return the numbers of a release, or raise `InvalidInput`."""
     if isinstance(release, (list, tuple)):
-        return [part for each in release for part in _parts(each)]
+        return _of_several(_once(release))
     if isinstance(release, Memories):
         return [part for each in release for part in _released(each.released)]
     if isinstance(release, Release):
@@ -248,6 +249,50 @@ def _parts(release: Any) -> list[Part]:  # noqa: ANN401
     return _validate.reject_argument(
         "build", "...", "a function that returns a release of discreet, unless there is a `view`"
     )
+
+
+def _of_several(releases: Sequence[Any]) -> list[Part]:
+    """Return the numbers of releases that nobody drew noise for twice."""
+    if len(releases) > 1 and any(_stream_of(each) for each in releases):
+        return _states(releases)
+    return [part for each in releases for part in _parts(each)]
+
+
+def _once(releases: Sequence[Any]) -> list[Any]:
+    """Return releases without copies of each other, which say nothing new."""
+    once: dict[object, Any] = {}
+    for each in releases:
+        key: object = id(each)
+        if isinstance(each, Release):
+            arrays = (each.released.state, *each.released.others)
+            key = (type(each), each.released.release, *(part.tobytes() for part in arrays))
+        once.setdefault(key, each)
+    return list(once.values())
+
+
+def _stream_of(release: Any) -> StateNoise | None:  # noqa: ANN401
+    """Return the noise of a stream's state; None of all else."""
+    return release.released.stream if isinstance(release, Release) else None
+
+
+def _states(states: Sequence[Any]) -> list[Part]:
+    """Return all states of a stream as fresh draws, whose noise is drawn by itself."""
+    noises = [_stream_of(each) for each in states]
+    steps = [None if each is None else each.step for each in noises]
+    sums = all(each is not None and each.reading == Reading() for each in noises)
+    if not sums or steps != list(range(1, len(states) + 1)):
+        raise InvalidInput(
+            "Expected one state of a stream, or all of them from the first step on, each of all "
+            "rows so far: of others give a `view`."
+        )
+    first = states[0].released
+    [strategy] = {each.continual.strategy for each in noises if each is not None}
+    found = []
+    for at, scale in enumerate(first.scales):
+        totals = [(each.released.state, *each.released.others)[at] for each in states]
+        law = law_of(first.layout, scale / math.sqrt(Reading().variance(strategy, 1)))
+        found.append(Part(fresh_draws(totals, strategy).ravel(), law))
+    return found
 
 
 def _released(released: Released[Any], *, sums: bool = True) -> list[Part]:

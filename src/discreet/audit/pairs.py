@@ -22,22 +22,28 @@ from discreet.accounting.promise import Promise
 from discreet.audit import bounds
 from discreet.audit.bounds import Test
 from discreet.audit.experiments import (
+    ONE_SIZE,
     Build,
     Draw,
     Experiment,
     Known,
+    Sized,
     accepts_entropy,
+    check_functions,
     checked_pair,
     few_rows,
     leaks_known,
     learned,
+    sizes_of,
     told_apart,
     with_entropy,
     without_noise,
 )
+from discreet.audit.levels import keeps, oddities, stacked
 from discreet.audit.looking import Seen, seen
-from discreet.audit.report import Audit, Noise, refuted
+from discreet.audit.report import Audit, Noise
 from discreet.audit.workers import map_forked
+from discreet.errors import InvalidInput
 from discreet.privacy import NOT_PRIVATE
 from discreet.testing import Seeded
 
@@ -55,6 +61,10 @@ _ROUNDING_OF_SUMS = 1 + 1e-6
 
 # Distances that differ by so little are equal but for rounding.
 _EQUAL = 1e-9
+
+# So many more releases of each side are asked where few say of themselves what tells them apart:
+# that many agree by chance in fewer than one audit of a million.
+_ASKED_AGAIN = 8
 
 # Noise that is so much smaller than is said is none; and that is the same twice by such a chance.
 _NO_NOISE, _BY_CHANCE = 1e-3, 1e-6
@@ -99,7 +109,7 @@ def audit(
         The lower bound, what is promised, whether that holds, and how it was found.
 
     Raises:
-        InvalidInput: what `build` returns is no release, or has another size for the other data.
+        InvalidInput: what `build` returns is no release, or its size follows from noise.
 
     Example:
         >>> import discreet, numpy as np
@@ -113,6 +123,7 @@ def audit(
         False
     """
     data = checked_pair(neighbours)
+    check_functions(build, view)
     builds = _validate.whole("builds", builds, at_least=_LEAST_BUILDS)
     run = Run(builds=builds, confidence=confidence, seed=seed, workers=workers, progress=progress)
     made, began = with_entropy(build), time.monotonic()
@@ -129,11 +140,19 @@ def audit(
                 name=name,
                 began=began,
             )
-    leaks = {str(leak): None for each in first if each.receipt for leak in each.receipt.leaks}
+    return replace(found, reasons=found.reasons + taken_from_rows(first))
+
+
+def taken_from_rows(releases: Sequence[Seen]) -> tuple[str, ...]:
+    """Return in words what releases themselves say was taken from the rows; nothing as a rule.
+
+    Args:
+        releases: that were seen.
+    """
+    leaks = {str(leak): None for each in releases if each.receipt for leak in each.receipt.leaks}
     if not leaks:
-        return found
-    taken = f"{' and '.join(leaks)} taken from the rows, as the release itself says: not covered"
-    return replace(found, reasons=(*found.reasons, taken))
+        return ()
+    return (f"{' and '.join(leaks)} taken from the rows, as the release itself says: not covered",)
 
 
 def _audited(
@@ -150,14 +169,14 @@ def _audited(
     """Return what is found, given two releases of each data set."""
     first, again = begun
     promise = claim(first)
-    if sizes := _sizes(*zip(first, again, strict=True)):
-        return refuted(name, promise, (sizes,), confidence=run.confidence, builds=4, began=began)
+    if len({sizes_of(each) for side in begun for each in side}) > 1:
+        return _by_size(Sized(made, data, view, sizes_of(first[1])), promise, run, name, began)
     exact, learned_for = None, "it was looked at by a `view`, whose noise nobody knows"
     if view is None:
         exact, learned_for = _exact(build, made, data)
     if exact is not None and all(each.additive for each in exact):
         sums = Known(made, data, (exact[0].parts, exact[1].parts))
-        reasons = _reasons(first, *([each] for each in exact))
+        reasons = at_sight(made, data, list(zip(first, again, strict=True)))
         return run.audit(sums, promise, name=name, began=began, reasons=reasons)
     experiment, samples = _learn(made, data, view, run, exact)
     reasons = _reasons(first, *samples)
@@ -178,23 +197,44 @@ def _exact(
     return exact, "a release of this kind is not sums and noise, but made in rounds or of several"
 
 
-def _sizes(without: Sequence[Seen], with_unit: Sequence[Seen]) -> str:
-    """Return in words how sizes tell two data sets apart; nothing if they do not.
+def _by_size(sizes: Sized, promise: Promise, run: "Run", name: str, began: float) -> Audit:
+    """Return what sizes of releases tell, which are not all the same.
 
-    Sizes that differ between releases of one data set follow from noise.
+    Raises:
+        InvalidInput: not enough: they may follow from noise.
     """
-    sides = [
-        {tuple(part.values.size for part in each.parts) for each in side}
-        for side in (without, with_unit)
-    ]
-    if sides[0] == sides[1] or any(len(side) > 1 for side in sides):
-        return ""
-    one, two = (", ".join(map(str, *side)) for side in sides)
-    return f"releases of both data sets have other sizes: {one} numbers, and {two}"
+    found = run.audit(sizes, promise, name=name, began=began)
+    if found.holds:
+        raise InvalidInput(ONE_SIZE)
+    return replace(found, reasons=("how many numbers there are tells both data sets apart",))
 
 
-def _too_little(promise: Promise) -> tuple[str, ...]:
-    """Return in words that the noise of the receipt does not give what is promised, if so."""
+def at_sight(
+    build: Build, data: tuple[Any, Any], begun: Sequence[Sequence[Seen]]
+) -> tuple[str, ...]:
+    """Return what refutes the promise of releases before anything is counted.
+
+    What was found with noise may differ between a few releases by chance: then more are asked.
+
+    Args:
+        build: makes a release.
+        data: without the unit, and with it.
+        begun: two or more releases of each, with real noise.
+    """
+    if told_apart(*begun):
+        begun = [
+            [*side, *(seen(build(each, None)) for _ in range(_ASKED_AGAIN))]
+            for side, each in zip(begun, data, strict=True)
+        ]
+    return _reasons([side[0] for side in begun], *begun)
+
+
+def too_little(promise: Promise) -> tuple[str, ...]:
+    """Return in words that the noise of the receipt does not give what is promised, if so.
+
+    Args:
+        promise: with μ, if the receipt is of Gaussians.
+    """
     if promise.mu is None:
         return ()
     epsilon = bounds.epsilon_of_mu(promise.mu, promise.guarantee.delta)
@@ -334,7 +374,7 @@ class Run:
         half = (self.builds - self.used) // 2
         sides = [0, 1] * half
         draws = map_forked(
-            lambda pair: experiment.draw(pair[1], self.entropy(pair[0])),
+            lambda pair: _kept(experiment.draw(pair[1], self.entropy(pair[0])), pair[0]),
             list(enumerate(sides)),
             workers=self.workers,
             progress=self.progress,
@@ -355,7 +395,13 @@ class Run:
             lower = LARGEST_EPSILON
         if noise is not None and noise.at_most < 1:
             reasons += (f"noise is at most {noise.at_most:.3f} times what the receipt says",)
-        reasons += _too_little(promise) + _too_far(draws, promise)
+        kept = [each for each in draws if each.levels is not None]
+        reasons += oddities(
+            stacked([each.levels for each in kept if each.levels is not None]),
+            [each.grain for each in kept],
+            doubt=_BY_CHANCE,
+        )
+        reasons += too_little(promise) + _too_far(draws, promise)
         squared = float(np.mean([each.apart for each in draws]))
         known = experiment.additive and (squared == 0 or promise.mu is not None)
         return Audit(
@@ -373,6 +419,13 @@ class Run:
             scores=(_scores(without), _scores(with_unit)),
             reasons=reasons,
         )
+
+
+def _kept(draw: Draw, number: int) -> Draw:
+    """Return a draw of this number, without the noise of each number where there is no room."""
+    if draw.levels is None or keeps(number, draw.numbers):
+        return draw
+    return replace(draw, levels=None)
 
 
 def _repeats(draws: Sequence[Draw]) -> bool:

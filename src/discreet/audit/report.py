@@ -1,7 +1,6 @@
 """What an audit found, and how it reads."""
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +9,6 @@ from scipy import special
 
 from discreet._typing import Floats
 from discreet.accounting.gaussian import LARGEST_EPSILON
-from discreet.accounting.promise import Promise
 from discreet.audit import bounds
 from discreet.audit.bounds import Test
 from discreet.audit.experiments import Draw
@@ -18,6 +16,15 @@ from discreet.privacy import Guarantee, rounded_down
 
 # A claim is met but for rounding of the account.
 _ROUNDING = 1 + 1e-9
+
+
+def percent(confidence: float) -> str:
+    """Return a share in per cent, with all its digits: 99.9% is not 100%.
+
+    Args:
+        confidence: from 0 to 1.
+    """
+    return f"{100 * confidence:.10g}%"
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,14 @@ class Audit:
         return not self.reasons and self.epsilon_lower <= self.claimed.epsilon * _ROUNDING
 
     @property
+    def tested(self) -> bool:
+        """Whether the two data sets differ in what is released, as far as that is known.
+
+        If not, that it `holds` says nothing.
+        """
+        return self.distance != 0 or not self.holds
+
+    @property
     def share(self) -> float:
         """How much of the ε that is promised was measured."""
         return self.epsilon_lower / self.claimed.epsilon if self.claimed.epsilon else math.inf
@@ -117,10 +132,13 @@ class Audit:
             "neighbours": str(self.claimed.neighbours),
             "unit": self.claimed.unit,
             "holds": self.holds,
+            "tested": self.tested,
+            "verdict": self.verdict,
             "confidence": self.confidence,
             "builds": self.builds,
             "seconds": round(self.seconds, 3),
             "direction": self.direction,
+            "learned_for": self.learned_for,
             "distance": self.distance,
             "false_alarms": self.test.alarms,
             "without": self.test.without,
@@ -136,14 +154,14 @@ class Audit:
         """What it comes to, in a few words."""
         if not self.holds:
             return f"DOES NOT HOLD: refuted, if both data sets differ in one {self.claimed.unit}"
-        if self.distance == 0:
+        if not self.tested:
             return "NOTHING WAS TESTED: both data sets come to the same sums. Choose another pair"
         return "holds, as far as this shows: no contradiction was found"
 
     def __str__(self) -> str:
         neighbours = f"one {self.claimed.unit} {self.claimed.neighbours.change}"
         measured = (
-            f"ε ≥ {rounded_down(self.epsilon_lower)}, {self.confidence:.0%} sure: "
+            f"ε ≥ {rounded_down(self.epsilon_lower)}, {percent(self.confidence)} sure: "
             f"{self.share:.0%} of what is promised"
         )
         if self.epsilon_lower >= LARGEST_EPSILON:
@@ -192,39 +210,3 @@ class Audit:
     @property
     def _right(self) -> float:
         return (self.test.without - self.test.alarms + self.test.hits) / self._judged
-
-
-def refuted(
-    name: str,
-    promise: Promise,
-    reasons: tuple[str, ...],
-    *,
-    confidence: float,
-    builds: int,
-    began: float,
-) -> Audit:
-    """Return what there is to say where a look at two releases refutes a promise.
-
-    Args:
-        name: of what was audited.
-        promise: what is claimed.
-        reasons: why it does not hold.
-        confidence: that was asked for.
-        builds: how many releases were made.
-        began: when, by the clock of this process.
-    """
-    return Audit(
-        name=name,
-        claimed=promise.guarantee,
-        claimed_mu=promise.mu,
-        epsilon_lower=LARGEST_EPSILON,
-        confidence=confidence,
-        test=Test(0, builds // 2, builds // 2, builds // 2),
-        builds=builds,
-        seconds=time.monotonic() - began,
-        distance=None,
-        direction="known",
-        noise=None,
-        scores=(np.zeros(1), np.ones(1)),
-        reasons=reasons,
-    )

@@ -25,12 +25,13 @@ _BATCH = 16
 def processes(workers: int | None) -> int:
     """Return how many processes to use: forks, so that they know whatever this one knows.
 
-    Elsewhere than on Linux a fork of a process with threads may hang: there, all is done here.
+    A fork of a process with threads may hang: so does polars, and whatever there is elsewhere than
+    on Linux. There, all is done here.
 
     Args:
         workers: at the most; None for one for each processor.
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or "polars" in sys.modules:
         return 1
     return len(os.sched_getaffinity(0)) if workers is None else workers
 

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from broken_noise import exact_at_the_beginning, noise_made
 from data import unit_rows
 
 import discreet
@@ -17,6 +18,7 @@ from discreet.audit.attacks.planting import Coins, Scene, classes_of, code_words
 from discreet.audit.bounds import Test as Counted
 from discreet.errors import InvalidInput
 from discreet.noise import RoundedGaussian
+from discreet.noise.exact import IntegerLaw
 from discreet.privacy import Guarantee
 from discreet.readers.attention.options import Options
 from discreet.sums.settings import Settings
@@ -98,6 +100,32 @@ def test_noise_that_is_too_small_breaks_the_promise(monkeypatch, neighbours):
     assert common.share > common.at_best
     assert "BROKEN" in broken.verdict
     assert not broken.to_dict()["holds"]
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("broken", [lambda noise: noise * 0.7, exact_at_the_beginning])
+def test_noise_that_no_share_shows_to_be_broken_is_seen_by_itself(broken, neighbours):
+    with noise_made(broken):
+        found = attacked(trials=500, neighbours=neighbours, epsilon=0.5)
+    assert not found.holds
+    assert "too small" in found.reasons[0]
+    assert "the noise is not what the files say" in str(found)
+
+
+def test_two_files_with_the_same_noise_break_the_promise(monkeypatch):
+    monkeypatch.setattr(IntegerLaw, "_draw", _the_same_each_time(IntegerLaw._draw))
+    found = attacked(trials=500, epsilon=0.5)
+    assert not found.holds
+    assert "the same noise" in found.reasons[0]
+
+
+def _the_same_each_time(draw):
+    kept = {}
+
+    def again(law, count, entropy):
+        return kept.setdefault(count, draw(law, count, entropy)).copy()
+
+    return again
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])

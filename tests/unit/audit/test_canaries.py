@@ -9,6 +9,7 @@ from broken_noise import noise_times
 import discreet
 from discreet.audit import one_run
 from discreet.errors import InvalidInput
+from discreet.testing import Seeded
 
 COUNT = 150
 NOBODY = (np.zeros((0, 2)), np.zeros((0, COUNT)))
@@ -71,3 +72,23 @@ def test_too_few_canaries_and_what_is_no_sum_are_refused():
 
     with pytest.raises(InvalidInput, match="sums and noise"):
         one_run(rounds, NOBODY, CANARIES)
+
+
+def from_a_test_source(rows, entropy=None):
+    return build(rows, Seeded(1) if entropy is None else entropy)
+
+
+def counted(rows, entropy=None):
+    return discreet.build(
+        *rows, epsilon=8.0, delta=1e-5, scale=1.0, rows_hint=len(rows[0]) + 1, entropy=entropy
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "why"), [(from_a_test_source, "NOT PRIVATE"), (counted, "rows_hint")]
+)
+def test_what_a_release_says_of_itself_refutes_one_run_too(function, why):
+    found = one_run(function, NOBODY, CANARIES, workers=1)
+    assert not found.holds
+    assert why in str(found)
+    assert why in found.to_dict()["reasons"][0]

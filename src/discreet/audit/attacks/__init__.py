@@ -30,6 +30,7 @@ from discreet.audit.attacks.found import (
 from discreet.audit.attacks.planting import Coins, Scene, classes_of, code_words
 from discreet.audit.attacks.rivals import Exact, nearest_of
 from discreet.audit.bounds import Test
+from discreet.audit.levels import normal_levels, oddities
 from discreet.errors import InvalidInput, MostlyNoiseWarning, NotPrivateWarning
 from discreet.noise import Entropy
 from discreet.readers.attention.options import Options
@@ -56,6 +57,9 @@ _TRIALS, _FEWEST_TRIALS, _NUMBERS = 20_000, 1_000, 10**9
 # features of questions are made for the last count of questions, and for each count before.
 _FILES_FOR_ONE, _FEWEST_ASKED, _EXACTLY = 50, 10, 50
 _LAST_FEATURES, _FEATURES = 10**10, 25 * 10**8
+
+# Noise that is what it should be is taken for other noise by this chance.
+_BY_CHANCE = 1e-6
 
 # What a feature of a question takes beside a number of a file.
 _COST = 1 / 15
@@ -235,7 +239,24 @@ def _attacked(
         attribute=_attribute(plan, exact, present, claimed),
         secret=_secret(plan, exact, present, claimed),
         questions=_questions(plan, limits, claimed, asked),
+        reasons=_of_noise(plan, absent),
     )
+
+
+def _of_noise(plan: _Plan, absent: Floats) -> tuple[str, ...]:
+    """Return in words where the noise of files is not what they say; nothing as a rule.
+
+    Found shares cannot say it: noise that is a little too small hides among their intervals.
+    """
+    noise = absent.copy()
+    if plan.scene.replaced:
+        for target in np.unique(plan.targets):
+            chosen = np.flatnonzero(plan.targets == target)
+            noise[chosen] -= plan.scene.means(int(target), plan.instead[chosen])
+    odd = oddities(normal_levels(noise), doubt=_BY_CHANCE)
+    if len(np.unique(np.column_stack([plan.targets, noise]), axis=0)) < len(noise):
+        odd = ("two files have the same noise", *odd)
+    return odd
 
 
 def _promise(scene: Scene) -> Promise:

@@ -202,6 +202,7 @@ class Attacked:
         attribute: which value a known row has, of few that it may have.
         secret: which value a row has, of many.
         questions: the attribute again, by somebody who has no file and asks for answers.
+        reasons: where the noise of files is not what they say; nothing as a rule.
     """
 
     claimed: Promise
@@ -209,6 +210,7 @@ class Attacked:
     attribute: Named
     secret: Secret
     questions: tuple[Asked, ...]
+    reasons: tuple[str, ...] = ()
 
     @cached_property
     def holds(self) -> bool:
@@ -216,6 +218,13 @@ class Attacked:
 
         True is no proof: another attack may find more.
         """
+        if self.reasons:
+            return False
+        return self._within
+
+    @cached_property
+    def _within(self) -> bool:
+        """Whether the promise allows what was counted."""
         named = [self.attribute, self.secret, *(each.named for each in self.questions)]
         checks: list[Found | Named] = [*self.membership.levels, *named]
         doubt = DOUBT / len(checks)
@@ -226,6 +235,8 @@ class Attacked:
         """What it comes to, in a sentence."""
         if self.holds:
             return "no attack surely found more than noise like this allows"
+        if self._within:
+            return "THE PROMISE IS BROKEN: the noise is not what the files say"
         return "THE PROMISE IS BROKEN: an attack found more than it allows"
 
     def to_dict(self) -> dict[str, object]:
@@ -235,6 +246,7 @@ class Attacked:
             "private": False,
             "holds": self.holds,
             "verdict": self.verdict,
+            "reasons": list(self.reasons),
             "claimed": {
                 "epsilon": guarantee.epsilon,
                 "delta": guarantee.delta,
@@ -258,9 +270,10 @@ def _page(made: Attacked) -> list[str]:
     guarantee, files = made.claimed.guarantee, made.membership.files
     facts = [
         ("verdict", made.verdict),
+        *(("because", each) for each in made.reasons),
         ("promise", f"{guarantee.figures}: any one row {guarantee.neighbours.change}"),
         ("attacker", "has the file, all settings, and all rows but one"),
-        ("files", f"{files:,} with the row and {files:,} without, each with its own noise"),
+        ("files", f"{files:,} with the row and {files:,} without"),
         ("promised", "the most that ε and δ allow, whatever the noise is"),
         (
             "at best",
