@@ -591,14 +591,20 @@ def audit(
         ),
     ] = None,
     *,
-    builds: Annotated[int, typer.Option(help="How many releases of both data sets.")] = 4_000,
+    builds: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many releases of both data sets; left out: 4,000."),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="How often a bound is right, at least.")] = 0.99,
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = 1e-5,
     one_run: Annotated[
         bool, typer.Option("--one-run", help="One release of a memory, with many canaries.")
     ] = False,
-    canaries: Annotated[int, typer.Option(help="With --one-run: how many canaries.")] = 2_000,
+    canaries: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --one-run: how many canaries; left out: 2,000."),
+    ] = None,
     picture: options.Picture = None,
     force: options.Force = False,
     as_json: options.Json = False,

@@ -54,7 +54,10 @@ def show(
     if keys is None:
         found = _of_the_demo(**options)
     elif values is None:
-        raise InvalidInput("Expected VALUES beside KEYS.")
+        raise InvalidInput(
+            "Expected VALUES beside KEYS: arrays of your own rows. A released file does not say "
+            "what a row in it would be; files are made of these rows, and attacked."
+        )
     else:
         found = _of_rows(keys, values, **options)
     if picture is not None:

@@ -25,16 +25,19 @@ _LIMITS = (
     "below it proves nothing by itself: that is what proofs are for."
 )
 
+# What is made if nobody says how many.
+_BUILDS, _CANARIES = 4_000, 2_000
+
 
 def show(
     mechanisms: list[str] | None,
     *,
-    builds: int,
+    builds: int | None,
     confidence: float,
     epsilon: float,
     delta: float,
     one_run: bool,
-    canaries: int,
+    canaries: int | None,
     picture: Path | None,
     force: bool,
     as_json: bool,
@@ -45,11 +48,13 @@ def show(
     if one_run:
         if [each.name for each in cases] != ["memory"] or picture is not None:
             raise InvalidInput("Expected --one-run of a memory, without a picture.")
+        if builds is not None:
+            raise InvalidInput("Expected no --builds with --one-run, which makes one release.")
         found: list[Audit] | list[OneRun] = [
             one_run_of_memory(
                 epsilon=epsilon,
                 delta=delta,
-                canaries=canaries,
+                canaries=_CANARIES if canaries is None else canaries,
                 confidence=confidence,
                 progress=has_terminal(),
             )
@@ -57,7 +62,9 @@ def show(
     else:
         if picture is not None and len(cases) > 1:
             raise InvalidInput("Expected one mechanism for a picture.")
-        _validate.whole("builds", builds, at_least=40)
+        if canaries is not None:
+            raise InvalidInput("Expected --one-run with --canaries.")
+        builds = _validate.whole("builds", _BUILDS if builds is None else builds, at_least=40)
         run = Run(builds=builds, confidence=confidence, progress=has_terminal())
         found = _audits(cases, run, epsilon, delta, quiet=as_json)
         if picture is not None:
@@ -85,6 +92,8 @@ def _audits(
         found.append(case.audit(epsilon=epsilon, delta=delta, run=run))
         if many:
             print_page(_line(_cells(found[-1]), widths))
+            for each in found[-1].reasons:
+                print_page(f"{'':{widths[0]}} because {each}")
             sys.stdout.flush()
     return found
 

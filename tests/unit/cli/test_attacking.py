@@ -86,7 +86,7 @@ def test_without_scikit_learn_the_demo_says_how_to_get_it(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["attack", "keys.npy"], "Expected VALUES beside KEYS."),
+        (["attack", "keys.npy"], "Expected VALUES beside KEYS: arrays"),
         (["attack", "--scale", "2"], "Expected --scale with KEYS and VALUES"),
         (["attack", "--key-norm", "2"], "Expected --key-norm with KEYS and VALUES"),
         ([*ROWS, "--trials", "5"], "Expected --trials 5 to be a whole number"),
