@@ -40,6 +40,7 @@ def test_advanced_is_the_papers_formula():
     expected = 50 * 0.1 * (math.exp(0.1) - 1) + 0.1 * math.sqrt(2 * 50 * math.log(1e6))
     assert total.epsilon == pytest.approx(expected, rel=1e-14)
     assert total.delta == pytest.approx(50e-8 + 1e-6, rel=1e-14)
+    assert accounting.advanced(Privacy(0.1, 0.3, "replace"), 9, delta_prime=0.5).delta == 1.0
 
 
 @pytest.mark.parametrize("sensitivity", [2, 1000, 10**6])
@@ -460,3 +461,22 @@ def test_one_more_is_never_cheaper_and_a_larger_delta_never_dearer(spread, count
     here = concentrated_epsilon([(laplace, count)], delta)
     assert here <= concentrated_epsilon([(laplace, count + 1)], delta)
     assert here <= concentrated_epsilon([(laplace, count)], delta / 2)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("rho", [0.01, 0.1, 0.5, 50.0])
+def test_the_closed_form_is_rounded_to_the_private_side(rho, delta):
+    """In 40 digits, at the θ that gives the least; a margin of one part in 10^11 is the most."""
+    mechanism = accounting.Gaussian(sigma=1 / math.sqrt(2 * rho), sensitivity=1.0, **ONE)
+    found = concentrated_epsilon([(mechanism, 1)], delta)
+    with mpmath.workdps(40):
+        exact_rho = mpmath.mpf(mechanism.spread) ** 2 / 2
+
+        def at(theta):
+            theta = mpmath.mpf(theta)
+            constant = theta * mpmath.log1p(1 / theta) + mpmath.log1p(theta)
+            return (1 + theta) * exact_rho + (-mpmath.log(delta) - constant) / theta
+
+        grid = np.exp2(np.arange(-8, 12, 1 / 64))
+        exact = min(at(float(theta)) for theta in grid)
+        assert exact <= found <= exact * (1 + mpmath.mpf(10) ** -11)

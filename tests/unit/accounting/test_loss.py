@@ -70,3 +70,20 @@ def test_epsilon_solves_its_equation():
         above = losses > epsilon
         reached = np.sum(masses[above] * -np.expm1(epsilon - losses[above]))
         assert reached == pytest.approx(delta, rel=1e-9)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.7])
+@pytest.mark.parametrize("counts", [(40,), (300, 200), (2_000,)])
+def test_the_window_holds_all_that_chernoff_lets_out(counts, tilt):
+    """E[e^(±o·loss)]·e^(-o·edge) is at most half of what may be outside, for some order o."""
+    rng = np.random.default_rng(7)
+    parts = [part(count, rng) for count in counts]
+    base = sum(one.log_moment(tilt) for one in parts)
+    edges = np.array(loss._window(parts, tilt)) * parts[0].step
+    orders = np.geomspace(1e-2, 1e2, 300)
+    for sign, edge in zip((-1, 1), edges, strict=True):
+        outside = min(
+            sum(one.log_moment(tilt + sign * order) for one in parts) - base - sign * order * edge
+            for order in orders
+        )
+        assert outside <= math.log(loss._OUTSIDE / 2)

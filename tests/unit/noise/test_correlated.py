@@ -257,3 +257,9 @@ def test_the_noise_of_a_state_survives_its_parameters():
     noise = StateNoise(Continual(LONG, Participation(5, 7)), 99.0, 12, Reading("decay", 2.5))
     assert StateNoise.restore(noise.parameters()) == noise
     assert noise.factor == 99.0 * math.sqrt(Reading("decay", 2.5).variance(LONG, 12))
+
+
+@pytest.mark.parametrize("enforced", ["no", 1, None])
+def test_whether_participation_is_enforced_is_yes_or_no(enforced):
+    with pytest.raises(InvalidInput, match="enforced"):
+        Continual(STRATEGY, Participation(), enforced)

@@ -85,6 +85,18 @@ def test_integers_too_large_to_square_are_refused():
         clip_integer_rows(np.ones((1, 4), dtype=np.int32), radius=5)
 
 
+@pytest.mark.parametrize("norm", [0.5, 1.0, 1.5, 1.999, 2.0, 2.0**-60])
+def test_a_lattice_is_the_finest_that_a_norm_fits(norm):
+    lattice = Lattice.for_norm(norm, resolution=16)
+    assert norm / lattice.step <= 2**16 < 2 * norm / lattice.step
+
+
+def test_a_single_row_is_clipped_and_a_single_number_is_no_row():
+    assert GRID.clip_rows([3.0, 4.0], norm=1.0).tolist() == [614, 819]
+    with pytest.raises(InvalidInput, match="ndim"):
+        GRID.clip_rows(3.0, norm=1.0)
+
+
 def test_no_rows_and_no_columns_are_fine():
     assert GRID.clip_rows(np.empty((0, 3)), norm=1.0).shape == (0, 3)
     assert GRID.clip_rows(np.empty((3, 0)), norm=1.0).shape == (3, 0)

@@ -207,3 +207,11 @@ def test_a_part_that_protects_rows_is_refused_in_a_release_that_protects_people(
     whole_ = beside(*made.mechanisms, pure=1.0, unit=Unit.RECORD)
     with pytest.raises(InvalidInput, match="promise of the whole"):
         Door(whole_, entropy=Silent()).sum_of(made, rows())
+
+
+def test_cells_with_other_shares_of_epsilon_are_of_other_settings():
+    """Their exact sums do not merge: noise is of one share."""
+    one = whole(epsilon=1.0)
+    other = replace(one, pure=one.pure / 2)
+    assert one.digest != other.digest
+    assert one.digest == replace(one).digest
