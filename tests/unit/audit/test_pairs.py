@@ -413,6 +413,15 @@ def test_the_example_of_the_docstring_runs():
     assert isinstance(Seeded(0), discreet.noise.Entropy)
 
 
+def wide(rows, entropy=None):
+    """A memory of many numbers."""
+    return build((rows[0], np.tile(rows[1], 30) / 6), entropy)
+
+
+def test_nothing_is_said_of_noise_as_it_should_be():
+    assert all(audited(wide, builds=80, seed=seed).reasons == () for seed in range(3))
+
+
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
@@ -425,14 +434,8 @@ def test_the_example_of_the_docstring_runs():
     ],
 )
 def test_noise_that_is_as_large_as_promised_in_all_but_not_everywhere_refutes(broken, said):
-    def wide(rows, entropy=None):
-        return discreet.build(
-            rows[0], np.tile(rows[1], 30) / 6, **SPEND, **FEW, value_norm=1.0, entropy=entropy
-        )
-
-    assert audited(wide, builds=200).holds
     with noise_made(broken):
-        found = audited(wide, builds=200)
+        found = audited(wide, builds=80)
     assert not found.holds
     assert any(said in each for each in found.reasons)
     assert found.noise.ratio > 0.9
@@ -462,12 +465,12 @@ STEPS = ([KEYS[:1]] * 4, [KEYS, *[KEYS[:1]] * 3])
 
 
 def test_all_states_of_a_stream_are_under_one_promise():
-    found = audited(states, STEPS, builds=60)
+    found = audited(states, STEPS, builds=40)
     assert found.holds
     assert found.direction == "known"
     assert 0.9 < found.distance <= 1.0001
     with noise_times(0.5):
-        assert not audited(states, STEPS, builds=60).holds
+        assert not audited(states, STEPS, builds=40).holds
 
 
 def test_some_states_of_a_stream_need_a_view():
@@ -510,7 +513,7 @@ def noisy_count(names, entropy=None):
 NAMES = (["flu"] * 18, ["flu"] * 19)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_size_that_follows_from_noise_is_no_breach_and_needs_a_view_of_one_size(seed):
     def counts(found):
         return [1.0, *(each.count for each in found)]
