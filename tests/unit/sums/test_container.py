@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import re
@@ -377,6 +378,14 @@ def test_no_release_is_of_fewer_rows_than_none(name):
     assert getattr(dataclasses.replace(released, **{name: 0}), name) == 0
     with pytest.raises(InvalidInput, match=name):
         dataclasses.replace(released, **{name: -1})
+
+
+@pytest.mark.parametrize("name", ["group_rows", "sigma", "share"])
+def test_no_release_has_no_influence_of_anybody_no_noise_or_no_budget(name):
+    released = build().released
+    for wrong in (0.0, -1.0, math.nan):
+        with pytest.raises(InvalidInput, match=name):
+            dataclasses.replace(released, **{name: wrong})
 
 
 def test_a_file_keeps_what_an_estimator_says_of_its_columns():
