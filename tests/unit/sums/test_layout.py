@@ -111,6 +111,11 @@ def test_gram_matrices_of_all_heads_fit_int64_together(heads):
     assert heads * records.gram_rows(settings) ** 2 * 2**32 * 2**16 <= 2**62
 
 
+def test_no_heads_at_all_are_refused():
+    with pytest.raises(InvalidInput, match="heads"):
+        layout(heads=(2, 0))
+
+
 def test_more_heads_than_records_can_have_are_refused_before_anything_is_read():
     keys, values = np.zeros((16_385, 1, 1)), np.zeros((16_385, 1, 1))
     options = {"epsilon": 1.0, "delta": 1e-6, "scale": 1.0, "kernel": "taylor", "eps_s": 0.9}
