@@ -32,7 +32,7 @@ from discreet.audit.report import percent
 from discreet.audit.workers import map_forked
 from discreet.errors import InvalidInput
 from discreet.noise import Entropy, SystemEntropy
-from discreet.privacy import Guarantee, rounded_down
+from discreet.privacy import Guarantee, Neighbours, rounded_down
 from discreet.testing import Seeded, Silent
 
 # Shares of canaries about which something may be said: the clearest ones.
@@ -144,7 +144,8 @@ def one_run(
         The lower bound, what is promised, whether that holds, and the guesses.
 
     Raises:
-        InvalidInput: there are too few canaries, or what is built is not sums and noise.
+        InvalidInput: there are too few canaries, what is built is not sums and noise, or its unit
+            is replaced.
     """
     began = time.monotonic()
     confidence = _validate.real("confidence", confidence, above=0.5, below=1)
@@ -161,6 +162,11 @@ def one_run(
     with few_rows():
         none = with_canaries(np.zeros(0, dtype=np.intp))
         base = _exact(made, none)
+        if base.guarantee.neighbours is not Neighbours.ADD_REMOVE:
+            raise InvalidInput(
+                'Expected neighbours="add_remove": canaries are there or not, and under "replace" '
+                "the number of rows is public."
+            )
         if not np.array_equal(base.vector, _exact(made, none).vector):
             raise InvalidInput(
                 "Expected `build` to hand on `entropy`, and to have no other chance."

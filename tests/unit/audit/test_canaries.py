@@ -74,6 +74,17 @@ def test_too_few_canaries_and_what_is_no_sum_are_refused():
         one_run(rounds, NOBODY, CANARIES)
 
 
+def test_one_run_is_of_rows_that_are_there_or_not():
+    def replaced(rows, entropy=None):
+        return discreet.build(
+            *rows, epsilon=1.0, delta=1e-5, scale=1.0, neighbours="replace", entropy=entropy
+        )
+
+    someone = (np.zeros((1, 2)), np.zeros((1, COUNT)))
+    with pytest.raises(InvalidInput, match="add_remove"):
+        one_run(replaced, someone, CANARIES, workers=1)
+
+
 def from_a_test_source(rows, entropy=None):
     return build(rows, Seeded(1) if entropy is None else entropy)
 
