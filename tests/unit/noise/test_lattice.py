@@ -29,9 +29,10 @@ def test_values_without_a_grid_point_are_refused(bad):
 
 
 def test_values_beyond_the_lattice_are_refused_without_being_shown():
-    with pytest.raises(InvalidInput) as caught:
-        GRID.round([1.25e300])
-    assert "1.25" not in str(caught.value)
+    for values in ([1.25e300], [0.5, 1.25e300]):
+        with pytest.raises(InvalidInput) as caught:
+            GRID.round(values)
+        assert "1.25" not in str(caught.value)
 
 
 @pytest.mark.parametrize("norm", [0, -1, np.nan, 1e-9, 1e30])
