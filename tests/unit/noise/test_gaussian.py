@@ -146,12 +146,13 @@ def test_a_tied_slab_draws_another_word(k):
     assert k * 1e6 <= low[0] < (k + 1) * 1e6 <= high[0] < (k + 2) * 1e6
 
 
-def test_a_tied_coin_draws_more_bits_of_offset_and_coin():
+@pytest.mark.parametrize(("k", "slab"), [(0, 0), (1, WORD * 7 // 10), (2, WORD * 95 // 100)])
+def test_a_tied_coin_draws_more_bits_of_offset_and_coin(k, slab):
     offset = WORD // 3 + 1
     with mpmath.workdps(60):
         x = mpmath.mpf(offset) / WORD
-        coin = int(mpmath.floor(mpmath.exp(-x * x / 2) * WORD))
-    arrays = [np.array([word], dtype=np.uint64) for word in (0, offset, coin)]
+        coin = int(mpmath.floor(mpmath.exp(-x * (2 * k + x) / 2) * WORD))
+    arrays = [np.array([word], dtype=np.uint64) for word in (slab, offset, coin)]
     for more, expected in (((0, 0), True), ((0, WORD - 1), False)):
         _, accepted = RoundedGaussian(sigma=1e6)._candidates(*arrays, Replay(*more))
         assert accepted.tolist() == [expected]

@@ -8,8 +8,8 @@ GRID = Lattice(bits=10)
 
 
 def test_rounding_is_to_the_nearest_point():
-    values = np.array([[0.0, 1.0], [-0.5, 0.3]])
-    assert GRID.round(values).tolist() == [[0, 1024], [-512, 307]]
+    values = np.array([[0.0, 1.0], [-0.5, 0.3], [0.3005, -0.3005]])
+    assert GRID.round(values).tolist() == [[0, 1024], [-512, 307], [308, -308]]
     assert np.abs(GRID.to_real(GRID.round(values)) - values).max() <= GRID.step / 2
     assert GRID.round(values).dtype == np.int64
 

@@ -1,4 +1,5 @@
 import copy
+import pathlib
 import pickle
 import re
 
@@ -15,7 +16,7 @@ from discreet.readers.attention.layout import Layout
 from discreet.sums import accumulate as adder_module
 from discreet.sums.partial import Partial
 from discreet.sums.settings import Settings, Unit
-from discreet.sums.source import Table
+from discreet.sums.source import RowSource, Table
 
 KEYS, VALUES = unit_rows(2, 500, 3) * 1.1, unit_rows(2, 500, 4, seed=1)
 GROUPS = np.random.default_rng(2).integers(0, 60, 500)
@@ -338,3 +339,9 @@ def test_who_writes_while_rows_are_looked_at_changes_none_of_them(monkeypatch):
 def test_rows_without_heads_or_columns_are_refused(keys, values):
     with pytest.raises(InvalidInput, match="at least one head and column"):
         Table(np.ones(keys), np.ones(values))
+
+
+@pytest.mark.parametrize("rows", ["rows.parquet", pathlib.Path("rows.parquet")])
+def test_a_path_is_no_array_and_the_way_to_read_it_is_named(rows):
+    with pytest.raises(InvalidInput, match=r"discreet\.tables\.Rows"):
+        RowSource.of(rows, None, None)
