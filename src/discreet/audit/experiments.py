@@ -249,26 +249,18 @@ def likeliest(law: IntegerLaw) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """Releases of which nothing is known but what they look like: a direction is learned from some.
+class Unknown:
+    """Releases of which nobody knows what is exact in them, and what noise.
 
     Attributes:
         build: makes a release.
         data: without the unit, and with it.
         view: see `seen`.
-        direction: that tells both apart, shape (n,).
-        middle: between the projections of both.
-        means: of each side, in units of the noise that is claimed; None if none is.
-        learnt: from so many releases of each side.
     """
 
     build: Build
     data: tuple[Any, Any]
     view: Callable[[Any], Any] | None
-    direction: Floats
-    middle: float
-    means: tuple[Floats, Floats] | None
-    learnt: int
 
     @property
     def additive(self) -> bool:
@@ -287,6 +279,23 @@ class Learned:
             times: what the noise is multiplied by.
         """
         return []
+
+
+@dataclass(frozen=True, eq=False)
+class Learned(Unknown):
+    """Releases of which nothing is known but what they look like: a direction is learned from some.
+
+    Attributes:
+        direction: that tells both apart, shape (n,).
+        middle: between the projections of both.
+        means: of each side, in units of the noise that is claimed; None if none is.
+        learnt: from so many releases of each side.
+    """
+
+    direction: Floats
+    middle: float
+    means: tuple[Floats, Floats] | None
+    learnt: int
 
     def draw(self, side: int, entropy: Entropy | None) -> Draw:
         """Return one release of the data with the unit, or of those without.
@@ -316,38 +325,14 @@ class Learned:
 
 
 @dataclass(frozen=True, eq=False)
-class Sized:
+class Sized(Unknown):
     """Releases of which nothing is looked at but how many numbers they have.
 
     Attributes:
-        build: makes a release.
-        data: without the unit, and with it.
-        view: see `seen`.
         sizes: of a release with the unit (`sizes_of`).
     """
 
-    build: Build
-    data: tuple[Any, Any]
-    view: Callable[[Any], Any] | None
     sizes: tuple[int, ...]
-
-    @property
-    def additive(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def fixed(self) -> bool:
-        """Nobody knows."""
-        return False
-
-    def mechanisms(self, times: float) -> list[tuple[Mechanism, int]]:  # noqa: ARG002
-        """Return nothing: it is not known what the size follows from.
-
-        Args:
-            times: what the noise is multiplied by.
-        """
-        return []
 
     def draw(self, side: int, entropy: Entropy | None) -> Draw:
         """Return whether one release has just so many numbers.
